@@ -102,8 +102,8 @@ from parflex.trajectories.trajectory import Trajectory as Trajectory
 from parflex.updating.result import Updated as Updated
 from parflex.updating.update import update as update
 from parflex.view.map_figure import draw_map as draw_map
-from parflex.view.mode_figure import draw_modes as draw_modes
 from parflex.view.robot_figure import draw as draw
+from parflex.view.robot_figure import draw_modes as draw_modes
 from parflex.view.run_figure import Difference as Difference
 from parflex.view.run_figure import draw_comparison as draw_comparison
 from parflex.view.run_figure import draw_energies as draw_energies

@@ -2,8 +2,9 @@
 
 A word means the same in every function, and `WORDS` has each once. `with_checked_arguments` checks a call by the table
 before the function runs, and completes the help of the function: a docstring describes an argument itself only if the
-function has more to say. The command line calls the same functions. A function alone checks what depends on the robot,
-such as whether a frame exists. NumPy is imported when a value is checked: `parflex --help` starts without it.
+function has more to say, and examples stand in `examples.md`. The command line calls the same functions. A function
+alone checks what depends on the robot, such as whether a frame exists. NumPy is imported when a value is checked:
+`parflex --help` starts without it.
 """
 
 from __future__ import annotations
@@ -116,7 +117,16 @@ def _complete_help(function: Any, call: _Call) -> None:
     own = {entry[1]: entry[0] for entry in re.finditer(r"^(\w+) : .+\n(?:    .+\n)+", described + "\n", flags=re.M)}
     entries = [own.get(name) or WORDS[name].entry(name, argument.default) for name, argument in call.arguments.items()]
     function.__signature__ = call.signature
-    function.__doc__ = f"{head}{title}{''.join(entries)}{blank[1:]}{rest}" if title else function.__doc__
+    text = f"{head}{title}{''.join(entries)}{blank[1:]}{rest}" if title else head
+    example = textwrap.indent(examples()[call.name], ">>> ") if call.name in examples() else ""
+    function.__doc__ = f"{text.rstrip()}\n\nExamples\n--------\n{example}\n" if example else text
+
+
+@functools.cache
+def examples() -> dict[str, str]:
+    """Return the example of each public function, two lines."""
+    _, *parts = re.split(r"^## (\w+)\n", Path(__file__).with_name("examples.md").read_text("utf-8"), flags=re.M)
+    return {name: code.strip() for name, code in zip(parts[::2], parts[1::2], strict=True)}
 
 
 class _Argument(NamedTuple):
@@ -569,7 +579,7 @@ WORDS: dict[str, Word] = {
         _path,
         {"inverse_dynamics": None, "forward_dynamics": None},
     ),
-    "path": Word("str or Path", "", "File.", _path),
+    "path": Word("str or Path", "", "File; a figure is SVG, PDF or PNG.", _path),
     "loops": Word(
         "str or Path", "", "YAML file beside a URDF, with its loops and motors: closed_loop, type, name_mot.", _path
     ),
@@ -628,11 +638,22 @@ WORDS: dict[str, Word] = {
     "out_step": Word("float", "s", "Time between rows of the result.", _number(above=0.0, example=1e-3)),
     "sample_time": Word("float", "s", "Sample time of the control law.", _number(above=0.0, example=1e-3)),
     "controller": Word("Controller", "N, N m", "Controller called at its sample time, e.g. `PD`."),
-    "drive": Word("{'motors', 'platform'}", "", "Part that follows the motion.", _name),
+    "drive": Word(
+        "{'motors', 'platform'}",
+        "",
+        "Part that follows the motion.",
+        _name,
+        {"export_fmu": _one_of("efforts", "motions")},
+    ),
     "start": Word("str or Mapping", "", "State at the start."),
-    "fmi": Word("int", "", "Version of FMI, 2 or 3; default: 2."),
-    "kind": Word("str", "", "Co-simulation (cs) or model exchange (me); default: cs."),
-    "platforms": Word("str", "", "Libraries for this machine (own), or for all platforms by zig (all); default: own."),
+    "fmi": Word("int", "", "Version of FMI, 2 or 3; default: 2.", _integer(2, 3)),
+    "kind": Word("str", "", "Co-simulation (cs) or model exchange (me); default: cs.", _one_of("cs", "me")),
+    "platforms": Word(
+        "str",
+        "",
+        "Libraries for this machine (own), or for all platforms by zig (all); default: own.",
+        _one_of("own", "all"),
+    ),
     "method": Word("str", "", "Integrator: gauss4, gauss6, rk4, dopri5 or generalized-alpha.", _name),
     "tolerance": Word(
         "float",
@@ -757,6 +778,7 @@ WORDS: dict[str, Word] = {
         "float", "s", "Time at which the beam is drawn; None: that of the largest value.", _number(example=0.5)
     ),
     "title": Word("str", "", "Title of the figure.", _name),
+    "width": Word("str", "", "Width of the figure: 'column' or 'text' of a page of two columns.", _name),
     "natural": Word("Array", "Hz", "Natural frequencies, drawn as thin lines."),
     "highest": Word("float", "Hz", "Highest frequency drawn.", _number(above=0.0)),
     "amplitude": Word(

@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-VOID = {"img", "br", "meta", "input"}
+VOID = {"img", "source", "br", "meta", "input"}
 
 
 class Reader(HTMLParser):

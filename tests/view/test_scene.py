@@ -62,7 +62,7 @@ def test_every_robot_of_the_catalogue_has_its_solids(name):
     assert {"ground", "motors"} <= {mesh.name for mesh in made.meshes}
     assert sum(mesh.vertices.stop - mesh.vertices.start for mesh in made.meshes) == len(vertices)
     low, high = made.bounds(made.robot.home)
-    assert made.size < (high - low).max() < 2 * made.size
+    assert made.size < (high - low).max() < 3 * made.size  # rails reach beyond the bodies
     for mesh in made.meshes:
         own = vertices[mesh.vertices]
         assert mesh.faces.min() >= 0 and mesh.faces.max() < len(own)
@@ -230,7 +230,7 @@ def test_points_move_in_a_mode_as_by_the_jacobians(name: str) -> None:
     modes = parflex.natural_frequencies(robot)
     here = modes.model.configuration
     shape = mode_shape_points(robot, here, modes.shapes[:, 1])
-    assert np.linalg.norm(shape.shape, axis=1).max() == pytest.approx(1.0)
+    assert np.linalg.norm(shape.shape[skeleton(robot).body], axis=1).max() == pytest.approx(1.0)
     assert shape.edges.max() < len(shape.points) == len(shape.shape)
     assert len(shape.kinds) == len(shape.edges)
     origin = here.at.of(robot.tree.places[robot.tree.end_effector])[1]
@@ -245,13 +245,24 @@ def test_points_move_in_a_mode_as_by_the_jacobians(name: str) -> None:
     assert np.abs(found - factor * velocity).max() < 1e-8  # differences over 1e-5: rounding 1e-11, curvature 1e-10
 
 
-def test_pictures_show_rails_between_the_limits_of_carriages():
+def test_rails_reach_from_one_limit_of_their_carriages_to_the_other():
     robot = load("orthoglide")
-    lines = [line for line in parflex.draw(robot, "near").axes[0].lines if line.get_linewidth() == 5]
-    ends = [np.array(line.get_data_3d()) for line in lines]
+    bones = skeleton(robot)
+    points = bones.points(parflex.configure(robot, "near").q)
+    rails = [points[[edge.first, edge.second]] for edge in bones.edges if edge.kind == "rail"]
     low, high = next(link.limits for link in robot.tree.links if link.name == "x.slide")
     origin = 0.04 + 0.2 / (1 / np.sqrt(18) + 1 / np.sqrt(6))  # of the slides, along each axis
-    assert len(ends) == 3
-    for axis, points in enumerate(ends):
-        assert points[axis] == pytest.approx([origin + low, origin + high], abs=1e-9)
-        assert np.abs(np.delete(points, axis, axis=0)).max() < 1e-9
+    assert len(rails) == 3
+    for axis, ends in enumerate(rails):
+        assert ends[:, axis] == pytest.approx([origin + low, origin + high], abs=1e-9)
+        assert np.abs(np.delete(ends, axis, axis=1)).max() < 1e-9
+
+
+def test_axes_that_meet_make_one_joint():
+    kinds = {
+        name: [mark.kind for mark in skeleton(load(name)).marks] for name in ("gough-stewart", "delta", "dualemps")
+    }
+    assert kinds["gough-stewart"].count("universal") == kinds["gough-stewart"].count("spherical") == 6
+    assert kinds["delta"].count("universal") == 6  # at the elbow and at the platform of each leg
+    assert kinds["dualemps"].count("clamp") == 4  # three blades, and the weld that closes the loop
+    assert sorted(mark.point for mark in skeleton(load("dualemps")).marks if mark.motor)

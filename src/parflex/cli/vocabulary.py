@@ -117,8 +117,8 @@ def _number(text: str, full_text: str, key: str, file: str | None = None) -> flo
 
     try:
         number = evaluate(text, {})
-    except RobotFileError as error:
-        hint = error.hint or ""
+    except RobotFileError:
+        hint = "write a number or an expression, e.g. 0.1 or pi/6"
         raise _refuse(f"'{text}' in '{full_text}' is not a number", key, full_text, hint, file) from None
     if abs(number) > LARGEST:
         raise _refuse(f"'{text}' in '{full_text}' is too large", key, full_text, "check the unit", file)

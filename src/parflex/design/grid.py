@@ -72,6 +72,8 @@ class FrequencyMap(Answer):
         Where the lowest frequency was found along coordinates that are no axes any more, from `lowest_over` (m, rad).
     why : tuple[Array, list[str]]
         Of each cell the number of its reason, and the reasons; `reason_at` puts them together.
+    fixed : dict[str, float]
+        Coordinates that are the same in all cells (m, rad).
     """
 
     axes: dict[str, Array]
@@ -87,6 +89,7 @@ class FrequencyMap(Answer):
     units: dict[str, str] = field(default_factory=dict)
     at: dict[str, Array] = field(default_factory=dict)
     why: tuple[Array, list[str]] = field(default_factory=lambda: (np.zeros(0, np.uint16), [""]), repr=False)
+    fixed: dict[str, float] = field(default_factory=dict)
 
     def count(self, state: int) -> int:
         """Number of cells in a `state`, one of those of `status`."""
@@ -178,10 +181,6 @@ def frequency_map(
     -------
     FrequencyMap
         Frequencies in Hz (grid x modes, NaN where there are none), and the status of each cell.
-
-    Examples
-    --------
-    >>> found = parflex.frequency_map(robot, [("x", -0.1, 0.1, 20), ("y", -0.1, 0.1, 20)], modes=2)
     """
     fixed = dict(fixed or {})
     _check_axes(robot, over, fixed)
@@ -227,6 +226,7 @@ def frequency_map(
         {response.name: store.values[response.name].reshape(*store.shape, *response.shape) for response in requested},
         {response.name: response.unit for response in requested},
         why=(store.reason.reshape(store.shape), store.reasons),
+        fixed=fixed,
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from parflex.errors import ParflexError
 from parflex.records import Record
-from parflex.reproduction.quantities import ReproductionCache, compute
+from parflex.reproduction.quantities import Quantities
 from parflex.reproduction.tables import Group, Paper, Row, paper_names, read_paper
 
 Number = float | int
@@ -84,7 +84,7 @@ def reproduce(paper: str | None = None, quick: bool = False, progress: ProgressC
 
 
 def _checks(papers: list[Paper], quick: bool, progress: ProgressCallback | None) -> Iterator[Check]:
-    store = ReproductionCache()
+    quantities = Quantities()
     groups = [(paper, group) for paper in papers for group in paper.group if not (quick and group.slow)]
     rows = [(paper, group, row) for paper, group in groups for row in group.rows or [Row()]]
     with BackgroundCompilation([group for _, group in groups]) as compilation:
@@ -93,19 +93,19 @@ def _checks(papers: list[Paper], quick: bool, progress: ProgressCallback | None)
                 progress(done, len(rows), f"{paper.paper}: {group.title}")
             compilation.wait_for(group)
             shared = paper.cases[row.case] if row.case else {}
-            yield from _row(paper.paper, group, row, {**group.options, **shared, **row.options}, store)
+            yield from _row(paper.paper, group, row, {**group.options, **shared, **row.options}, quantities)
     if progress:
         progress(len(rows), len(rows), "")
 
 
-def _row(paper: str, group: Group, row: Row, options: dict[str, Any], store: ReproductionCache) -> Iterator[Check]:
+def _row(paper: str, group: Group, row: Row, options: dict[str, Any], quantities: Quantities) -> Iterator[Check]:
     published: list[Any] = list(row.published) or [None]
     names = [*(row.names or group.names), *[""] * len(published)]
     note = f"{group.source}: {group.reason}"
     computed: list[Any] = [None] * len(published)
     if group.kind is not None:
         try:
-            computed = compute(group.kind, store, published, options)
+            computed = quantities.compute(group.kind, published, options)
         except ParflexError as error:
             note = f"{note}; it could not be computed: {error}"
     for k, (published_value, computed_value) in enumerate(zip(published, computed, strict=True)):

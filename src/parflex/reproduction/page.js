@@ -3,29 +3,21 @@
 (() => {
   const robots = JSON.parse(document.getElementById("mode-data").textContent);
   const still = window.matchMedia("(prefers-reduced-motion: reduce)");
-  const WIDTHS = { beam: 4, plate: 1, platform: 3, slide: 2, link: 3 };
+  const WIDTHS = { beam: 4, plate: 1, platform: 3, slide: 2, sleeve: 4, rail: 1, link: 3 };
 
   function colours() {
     const style = getComputedStyle(document.documentElement);
     const read = (name) => style.getPropertyValue(name).trim();
-    return { rest: read("--rest"), own: read("--own"), two: read("--two") };
+    const names = ["rest", "own", "two", "bad", "card", "ink"];
+    return Object.fromEntries(names.map((name) => [name, read("--" + name)]));
   }
 
   function centre(robot) {
     return [0, 1, 2].map((k) => {
       let low = Infinity, high = -Infinity;
-      for (let i = k; i < robot.points.length; i += 3) { low = Math.min(low, robot.points[i]); high = Math.max(high, robot.points[i]); }
+      for (const i of robot.edges) { low = Math.min(low, robot.points[3 * i + k]); high = Math.max(high, robot.points[3 * i + k]); }
       return (low + high) / 2;
     });
-  }
-
-  // points that no mode moves: where the robot is held
-  function heldPoints(robot) {
-    const found = [];
-    for (let i = 0; i < robot.points.length / 3; i++) {
-      if (robot.modes.every((mode) => Math.hypot(mode.shape[3 * i], mode.shape[3 * i + 1], mode.shape[3 * i + 2]) < 1e-6)) { found.push(i); }
-    }
-    return found;
   }
 
   function player(box) {
@@ -33,7 +25,7 @@
     const output = box.querySelector("output"), pause = box.querySelector(".pause");
     const reach = box.querySelector(".reach"), lists = [...box.querySelectorAll(".robot-modes")];
     const names = [...box.querySelectorAll(".robot")];
-    let robot = robots[0], middle = centre(robot), held = heldPoints(robot);
+    let robot = robots[0], middle = centre(robot);
     const state = { mode: 0, turn: 0, tilt: 0, zoom: 1, phase: Math.PI / 2, playing: !still.matches, seen: true };
 
     function project(x, y, z, scale, width, height) {
@@ -55,8 +47,14 @@
       const size = (i) => Math.hypot(shape[3 * i], shape[3 * i + 1], shape[3 * i + 2]);
       context.lineCap = "round";
       context.fillStyle = colour.rest;
-      for (const i of held) { const at = place(i, 0); context.fillRect(at[0] - 6, at[1] - 6, 12, 12); }
+      for (const [i, kind] of robot.joints) { if (kind === "g") { const at = place(i, 0); context.fillRect(at[0] - 8, at[1] - 2, 16, 12); } }
       for (const [a, moving] of [[0, false], [amplitude, true]]) {
+        for (const face of moving ? robot.faces : []) {
+          context.beginPath();
+          for (const i of face) { context.lineTo(...place(i, a)); }
+          context.closePath();
+          context.globalAlpha = 0.25; context.fillStyle = colour.own; context.fill(); context.globalAlpha = 1;
+        }
         for (let e = 0; e < robot.kinds.length; e++) {
           const i = robot.edges[2 * e], j = robot.edges[2 * e + 1];
           const first = place(i, a), second = place(j, a);
@@ -70,13 +68,20 @@
           if (share > 0.02) { context.globalAlpha = Math.min(1, share); context.strokeStyle = colour.two; context.stroke(); context.globalAlpha = 1; }
         }
       }
+      for (const [i, kind] of robot.joints) {
+        if (kind === "g") { continue; }
+        context.beginPath();
+        context.arc(...place(i, amplitude), kind === "m" ? 5 : 3.5, 0, 2 * Math.PI);
+        context.fillStyle = kind === "m" ? colour.bad : colour.card;
+        context.fill();
+        context.lineWidth = 1.2; context.strokeStyle = colour.ink; context.stroke();
+      }
     }
 
     function choose(which, number) {
       if (robot !== robots[which] || !state.aimed) {
         robot = robots[which];
         middle = centre(robot);
-        held = heldPoints(robot);
         [state.turn, state.tilt] = robot.view.map((degrees) => degrees * Math.PI / 180);
         state.aimed = true;
       }
@@ -139,7 +144,7 @@
     play(state.playing);
   }
 
-  const box = document.querySelector("#modes + figure");
+  const box = document.querySelector("#modes");
   if (box && robots.length) { player(box); }
   window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((part) => { part.open = true; }));
 })();

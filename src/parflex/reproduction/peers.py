@@ -16,7 +16,7 @@ from parflex.robot.load import JOINT_TERMS
 from parflex.robot.robot import Robot
 
 Array = np.ndarray
-Entry = tuple[str, float, str]  # who, value, class of the bar
+Entry = tuple[str, float]  # who, value
 Groups = list[tuple[str, list[Entry]]]
 PeerProgram = tuple[Callable[[], Any], dict[str, Array], float]  # work, results, seconds of the calls alone
 STATES, ROUNDS = 512, 5
@@ -33,10 +33,8 @@ def operator_groups() -> Groups:
     for row in _table()["operators"]:
         options = {"parameters": row.get("parameters", "numbers"), "without": JOINT_TERMS}
         generated = parflex.model(parflex.load(row["robot"]), row["model"], **options)
-        parflex_entry: Entry = ("parflex", generated.counts["total"], "own")
-        groups.append(
-            (row["title"], [parflex_entry, *((peer["name"], peer["total"], "other") for peer in row["peers"])])
-        )
+        parflex_entry: Entry = ("parflex", generated.counts["total"])
+        groups.append((row["title"], [parflex_entry, *((peer["name"], peer["total"]) for peer in row["peers"])]))
     return groups
 
 
@@ -49,11 +47,11 @@ def _peer_speeds(robot: Robot, model: str) -> list[Entry]:
     generated = parflex.model(robot, model, without=JOINT_TERMS)  # as the others do it
     states = _states(generated)
     expected = generated(**states)
-    entries: list[Entry] = [("parflex, compiled, batches", _best(lambda: generated(**states)), "own")]
+    entries: list[Entry] = [("parflex, compiled, batches", _best(lambda: generated(**states)))]
     for name, (work, results, overhead) in _peer_programs(robot, model, generated, states).items():
         if all(_near(results[key], value) for key, value in expected.items() if key in results):
-            entries.append((name, _best(work) - overhead, "other"))
-    return [(who, 1e6 * seconds / STATES, kind) for who, seconds, kind in entries]
+            entries.append((name, _best(work) - overhead))
+    return [(who, 1e6 * seconds / STATES) for who, seconds in entries]
 
 
 def _states(generated: Model) -> dict[str, Array]:

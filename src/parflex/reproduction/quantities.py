@@ -33,24 +33,36 @@ DOUBLE = 1e-4  # Hz, below which two frequencies are those of a double mode: sym
 CATALOGUE = Path(str(resources.files("parflex.robotfile"))) / "catalogue"
 
 
-class ReproductionCache:
-    """Robots, modes and runs that several rows ask for; each is made once."""
+class Quantities:
+    """Numbers by the `kind` of a group of a data file: a kind is a method, with its options as arguments.
+
+    Robots, modes and runs that several groups need are computed once.
+    """
 
     def __init__(self) -> None:
         self._made: dict[str, Any] = {}
+        self.published: list[Any] = []
+
+    def compute(self, kind: str, published: list[Any], options: Mapping[str, Any]) -> list[Any]:
+        """Return as many numbers as are published."""
+        if kind not in KINDS:
+            raise InputError(f"there is no quantity '{kind}'", key="kind", value=kind, hint=did_you_mean(kind, KINDS))
+        self.published = published
+        values = getattr(self, kind.replace("-", "_"))(**options)
+        return [value if value is None or isinstance(value, int) else float(value) for value in values]
 
     def kept(self, key: str, make: Callable[[], Any]) -> Any:
-        """What was made under a key before, or is made now."""
+        """Return what is cached under a key, or make it."""
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
 
     def robot(self, robot: str, **choice: Any) -> Robot:
-        """A loaded robot."""
+        """Return a loaded robot."""
         return self.kept(f"robot {robot} {choice}", lambda: parflex.load(robot, **choice))
 
-    def modes(self, robot: str, pose: Any = None, count: int | None = None, **choice: Any) -> Modes:
-        """Natural frequencies and modes at a pose."""
+    def modes_of(self, robot: str, pose: Any = None, count: int | None = None, **choice: Any) -> Modes:
+        """Return natural frequencies and modes at a pose."""
         lock = choice.pop("lock", "actuators")
         loaded = self.robot(robot, **choice)
         return self.kept(
@@ -59,7 +71,7 @@ class ReproductionCache:
         )
 
     def run(self, robot: str, motion: str, time: float, step: float, **options: Any) -> Any:
-        """A simulated motion."""
+        """Return a simulated motion."""
         arguments = {"step": step, "out_step": max(step, 1e-3), "check_width": False, **options}
         run = self.kept(
             f"run {robot} {motion} {time} {arguments}",
@@ -71,262 +83,205 @@ class ReproductionCache:
             raise InputError(f"the motion '{motion}' does not reach its end", key="motion", value=motion)
         return run
 
+    def frequencies(self, plane: str | None = None, **choice: Any) -> list[Any]:
+        """Lowest natural frequencies, Hz; of modes in the plane alone, or of those out of it, double ones once.
 
-def compute(kind: str, store: ReproductionCache, published: Published, options: Mapping[str, Any]) -> list[Any]:
-    """As many numbers as are published, by the function of the kind."""
-    if kind not in KINDS:
-        raise InputError(f"there is no quantity '{kind}'", key="kind", value=kind, hint=did_you_mean(kind, KINDS))
-    return [_plain(value) for value in KINDS[kind](store, published, **options)]
+        Of modes out of the plane each published one gets its nearest: nothing says which it is.
+        """
+        choice.setdefault("count", len(self.published))
+        modes = self.modes_of(**choice)
+        if plane is None:
+            return list(modes.frequencies[: len(self.published)])
+        kinds = np.array([shares["kind"] == plane for shares in energy_shares(modes)])
+        chosen = modes.frequencies[kinds]
+        single = [f for f, above in pairwise([*chosen, np.inf]) if above - f > DOUBLE]
+        if plane == "in-plane":
+            return single[: len(self.published)]
+        return [min(single, key=lambda f: abs(f - requested)) for requested in self.published]
 
+    def coordinates(self, robot: str, keys: list[str], **choice: Any) -> list[Any]:
+        """Counts of bodies, joints and coordinates; `locked.` in front: with motors locked."""
+        numbers = counts(self.robot(robot, **choice))
+        flat = {**numbers, **{f"locked.{key}": value for key, value in numbers["locked"].items()}}
+        return [flat[key] for key in keys]
 
-def _plain(value: Any) -> float | int | None:
-    return value if value is None or isinstance(value, int) else float(value)
+    def operators(
+        self,
+        robot: str,
+        model: str,
+        keys: list[str],
+        parameters: str = "numbers",
+    ) -> list[Any]:
+        """Operators of a model as a program; keys may be sums, as in `mul+div`."""
+        loaded = self.robot(robot)
+        made = self.kept(  # as the papers count: no friction, no motor inertia, no springs
+            f"model {robot} {model} {parameters}",
+            lambda: parflex.model(loaded, model, parameters=parameters, without=JOINT_TERMS),
+        )
+        return [sum(made.counts[word] for word in key.split("+")) for key in keys]
 
+    def joint_values(self, robot: str, pose: Any, joints: list[str]) -> list[Any]:
+        """Values of joints where the platform stands at a pose."""
+        loaded = self.robot(robot)
+        q = parflex.configure(loaded, pose).q
+        return [q[loaded.tree.position_names.index(name)] for name in joints]
 
-def frequencies(store: ReproductionCache, published: Published, plane: str | None = None, **choice: Any) -> list[Any]:
-    """Lowest natural frequencies, Hz; of modes in the plane alone, or of those out of it, double ones once.
+    def frame_pose(self, robot: str, pose: Any, frame: str) -> list[Any]:
+        """Position and rotation vector of a frame in the world."""
+        position, rotation = parflex.frames(self.robot(robot), pose)[frame]
+        return [*position, *vector_from_rotation(rotation)][: len(self.published)]
 
-    Of modes out of the plane each published one gets its nearest: nothing says which it is.
-    """
-    choice.setdefault("count", len(published))
-    modes = store.modes(**choice)
-    if plane is None:
-        return list(modes.frequencies[: len(published)])
-    kinds = np.array([shares["kind"] == plane for shares in energy_shares(modes)])
-    chosen = modes.frequencies[kinds]
-    single = [f for f, above in pairwise([*chosen, np.inf]) if above - f > DOUBLE]
-    if plane == "in-plane":
-        return single[: len(published)]
-    return [min(single, key=lambda f: abs(f - requested)) for requested in published]
+    def _moving(self, robot: str, states: list[dict[str, Any]], **options: Any) -> list[Result]:
+        """The inverse model in some states of motion."""
+        loaded = self.robot(robot)
+        return [
+            parflex.inverse_dynamics(loaded, state["pose"], state["velocity"], state["acceleration"], **options)
+            for state in states
+        ]
 
+    def round_trip(self, robot: str, states: list[dict[str, Any]]) -> list[Any]:
+        """The direct model of the efforts of the inverse one, against the accelerations given: the largest share."""
+        worst = 0.0
+        for state, requested in zip(states, self._moving(robot, states), strict=True):
+            forward = parflex.forward_dynamics(
+                requested.robot, requested.configuration, state["velocity"], requested.efforts
+            )
+            requested_acceleration, computed_acceleration = (
+                result.acceleration_of() for result in (requested, forward)
+            )
+            worst = max(
+                worst, _largest(computed_acceleration - requested_acceleration) / _largest(requested_acceleration)
+            )
+        return [worst]
 
-def coordinates(
-    store: ReproductionCache, published: Published, robot: str, keys: list[str], **choice: Any
-) -> list[Any]:
-    """Counts of bodies, joints and coordinates; `locked.` in front: with motors locked."""
-    numbers = counts(store.robot(robot, **choice))
-    flat = {**numbers, **{f"locked.{key}": value for key, value in numbers["locked"].items()}}
-    return [flat[key] for key in keys]
+    def two_forms(self, robot: str, states: list[dict[str, Any]]) -> list[Any]:
+        """Efforts by [Khalil2007, eq. (20)] against those by (22): the largest share."""
+        both = [self._moving(robot, states, form=form) for form in ("projected", "split")]
+        pairs = [[np.array(list(result.efforts.values())) for result in pair] for pair in zip(*both, strict=True)]
+        return [max(_largest(first - second) / _largest(second) for first, second in pairs)]
 
+    def redundant_model(self, robot: str, states: list[dict[str, Any]]) -> list[Any]:
+        """Efforts of the model with sensors in passive joints against those of the inverse model: the largest share."""
+        loaded = self.robot(robot)
+        generated = parflex.model(loaded, "redundant")
+        worst = 0.0
+        for result in self._moving(robot, states):
+            chosen = [result.robot.tree.rate_names.index(name) for name in generated.labels["qd"]]
+            state = {"q": result.configuration.q, "qd": result.rates[chosen], "qdd": result.accelerations[chosen]}
+            (efforts,) = generated(**state).values()
+            requested = np.array(list(result.efforts.values()))
+            worst = max(worst, _largest(efforts - requested) / _largest(requested))
+        return [worst]
 
-def operators(
-    store: ReproductionCache,
-    published: Published,
-    robot: str,
-    model: str,
-    keys: list[str],
-    parameters: str = "numbers",
-) -> list[Any]:
-    """Operators of a model as a program; keys may be sums, as in `mul+div`."""
-    loaded = store.robot(robot)
-    made = store.kept(  # as the papers count: no friction, no motor inertia, no springs
-        f"model {robot} {model} {parameters}",
-        lambda: parflex.model(loaded, model, parameters=parameters, without=JOINT_TERMS),
-    )
-    return [sum(made.counts[word] for word in key.split("+")) for key in keys]
+    def model_time(self, robot: str, model: str) -> list[Any]:
+        """Return seconds of one call of a compiled model from Python for its example: the best of some rounds."""
+        generated = parflex.model(self.robot(robot), model, without=JOINT_TERMS)
+        return [
+            min(timeit.repeat(lambda: generated(**generated.sample), number=20, repeat=10, timer=time.process_time))
+            / 20
+        ]
 
+    def face_rows(
+        self,
+        robot: str,
+        states: list[dict[str, Any]],
+        legs: list[dict[str, Any]],
+        printed: bool = False,
+    ) -> list[Any]:
+        """Accelerations of strokes whose ends slide on faces, against [Khalil2007, eq. (64)], corrected or as printed.
 
-def joint_values(store: ReproductionCache, published: Published, robot: str, pose: Any, joints: list[str]) -> list[Any]:
-    """Values of joints where the platform stands at a pose."""
-    loaded = store.robot(robot)
-    q = parflex.configure(loaded, pose).q
-    return [q[loaded.tree.position_names.index(name)] for name in joints]
+        The corrected row: r.a qdd = r.(vd + wd x PP) + r.(w x (2 a qd - 2 v - w x PP)). The share is of its last term.
+        """
+        worst = 0.0
+        for result in self._moving(robot, states):
+            frame, names = result.robot.tree.end_effector, result.robot.tree.rate_names
+            places = parflex.frames(result.robot, result.configuration)
+            p, R = places[frame]
+            v, w = np.split(result.configuration.frame_rows(frame) @ result.rates, 2)
+            vd, wd = np.split(result.acceleration_of(frame), 2)
+            for leg in legs:
+                k, axis = names.index(leg["stroke"]), np.array(leg["axis"], dtype=float)
+                r, PP, slide = R @ np.array(leg["normal"]), places[leg["stroke"]][0] - p, axis * result.rates[k]
+                remainder = r @ axis * result.accelerations[k] - r @ (vd + np.cross(wd, PP))
+                corrected = r @ np.cross(w, 2 * slide - 2 * v - np.cross(w, PP))
+                claimed = r @ np.cross(w, slide - v) if printed else corrected
+                worst = max(worst, abs(claimed - remainder) / abs(corrected))
+        return [worst]
 
+    def crossings(self, robot: str, centre: list[float], radius: float, working_mode: str) -> list[Any]:
+        """How often a circle of a planar robot's platform, without turning, crosses a singularity of its closures.
 
-def frame_pose(store: ReproductionCache, published: Published, robot: str, pose: Any, frame: str) -> list[Any]:
-    """Position and rotation vector of a frame in the world."""
-    position, rotation = parflex.frames(store.robot(robot), pose)[frame]
-    return [*position, *vector_from_rotation(rotation)][: len(published)]
+        There the motors lose hold of the platform, and the determinant of its Jacobian changes sign.
+        """
+        loaded = self.robot(robot, working_mode=working_mode)
+        signs = []
+        for angle in np.linspace(0, 2 * np.pi, 91):
+            pose = {"x": centre[0] + radius * np.cos(angle), "y": centre[1] + radius * np.sin(angle), "theta": 0.0}
+            signs.append(np.sign(np.linalg.det(parflex.jacobian(loaded, pose)[[0, 1, 5]])))
+        return [int(np.sum(np.array(signs[1:]) != np.array(signs[:-1])))]
 
+    def joint_range(
+        self,
+        robot: str,
+        motion: str,
+        time: float,
+        step: float,
+        columns: list[str],
+    ) -> list[Any]:
+        """The largest value of a column in a simulated motion."""
+        run = self.run(robot, motion, time, step)
+        return [max(_largest(run[column]) for column in columns)]
 
-def _moving(store: ReproductionCache, robot: str, states: list[dict[str, Any]], **options: Any) -> list[Result]:
-    """The inverse model in some states of motion."""
-    loaded = store.robot(robot)
-    return [
-        parflex.inverse_dynamics(loaded, state["pose"], state["velocity"], state["acceleration"], **options)
-        for state in states
-    ]
+    def computing_time(self, robot: str, motion: str, time: float, step: float) -> list[Any]:
+        """Seconds that the time loop took."""
+        return [self.run(robot, motion, time, step).seconds]
+
+    def modal_body(
+        self,
+        file: str,
+        quantity: Literal["frequencies", "mass"],
+        first: int = 0,
+    ) -> list[Any]:
+        """Natural frequencies in rad/s of a free body of the catalogue that is given by modes, or its mass."""
+        data = self.kept(f"body {file}", lambda: load_modal(CATALOGUE / file))
+        if quantity == "mass":
+            return [data.masses.sum()]
+        return list(np.sqrt(data.modal_stiffnesses / data.modal_masses)[first : first + len(self.published)])
+
+    def deflection(
+        self,
+        robot: str,
+        pose: Any,
+        body: str,
+        nodes: list[str],
+        largest: list[str],
+    ) -> list[Any]:
+        """The static deflection of a body given by modes, its robot held at a pose by the motors, in axes of the body.
+
+        z of some nodes, and the largest size of z at others.
+        """
+        loaded = self.robot(robot)
+        link = loaded.tree.links[loaded.tree.number(body)]
+        e = held_frame(loaded, pose).configuration.q[link.e]
+        down = {name: float(link.body.nodes[name].Phi_d[2] @ e) for name in (*nodes, *largest)}
+        return [*(down[name] for name in nodes), max(abs(down[name]) for name in largest)]
+
+    def gains(self, overshoot: float, peak_time: float) -> list[Any]:
+        """Gains on errors and on their rates."""
+        result = parflex.gains_from(overshoot, peak_time)
+        return [result.Kp, result.Kv]
+
+    def study(self, index: str, **table: Any) -> list[Any]:
+        """Means of an index under the second law over those under the first, at each percentage of wrong parameters."""
+        result = self.kept(f"study {table}", lambda: parflex.run_study(StudyFile.model_validate(table)))
+        if result.interrupted:
+            raise KeyboardInterrupt
+        law = table["laws"][1]
+        return [row["ratio"][law][index] for row in result.summary()]
 
 
 def _largest(values: Any) -> float:
     return float(np.abs(np.asarray(values)).max())
 
 
-def round_trip(store: ReproductionCache, published: Published, robot: str, states: list[dict[str, Any]]) -> list[Any]:
-    """The direct model of the efforts of the inverse one, against the accelerations given: the largest share."""
-    worst = 0.0
-    for state, requested in zip(states, _moving(store, robot, states), strict=True):
-        forward = parflex.forward_dynamics(
-            requested.robot, requested.configuration, state["velocity"], requested.efforts
-        )
-        requested_acceleration, computed_acceleration = (result.acceleration_of() for result in (requested, forward))
-        worst = max(worst, _largest(computed_acceleration - requested_acceleration) / _largest(requested_acceleration))
-    return [worst]
-
-
-def compare_inverse_forms(
-    store: ReproductionCache, published: Published, robot: str, states: list[dict[str, Any]]
-) -> list[Any]:
-    """Efforts by [Khalil2007, eq. (20)] against those by (22): the largest share."""
-    both = [_moving(store, robot, states, form=form) for form in ("projected", "split")]
-    pairs = [[np.array(list(result.efforts.values())) for result in pair] for pair in zip(*both, strict=True)]
-    return [max(_largest(first - second) / _largest(second) for first, second in pairs)]
-
-
-def redundant_model(
-    store: ReproductionCache, published: Published, robot: str, states: list[dict[str, Any]]
-) -> list[Any]:
-    """Efforts of the model with sensors in passive joints against those of the inverse model: the largest share."""
-    loaded = store.robot(robot)
-    generated = parflex.model(loaded, "redundant")
-    worst = 0.0
-    for result in _moving(store, robot, states):
-        chosen = [result.robot.tree.rate_names.index(name) for name in generated.labels["qd"]]
-        state = {"q": result.configuration.q, "qd": result.rates[chosen], "qdd": result.accelerations[chosen]}
-        (efforts,) = generated(**state).values()
-        requested = np.array(list(result.efforts.values()))
-        worst = max(worst, _largest(efforts - requested) / _largest(requested))
-    return [worst]
-
-
-def model_time(store: ReproductionCache, published: Published, robot: str, model: str) -> list[Any]:
-    """Seconds of one call of a compiled model from Python, its own example as the state: the best of some rounds."""
-    generated = parflex.model(store.robot(robot), model, without=JOINT_TERMS)
-    return [
-        min(timeit.repeat(lambda: generated(**generated.sample), number=20, repeat=10, timer=time.process_time)) / 20
-    ]
-
-
-def sliding_face_error(
-    store: ReproductionCache,
-    published: Published,
-    robot: str,
-    states: list[dict[str, Any]],
-    legs: list[dict[str, Any]],
-    printed: bool = False,
-) -> list[Any]:
-    """Accelerations of strokes whose ends slide on faces, against [Khalil2007, eq. (64)], corrected or as printed.
-
-    The corrected row: r.a qdd = r.(vd + wd x PP) + r.(w x (2 a qd - 2 v - w x PP)). The share is of its last term.
-    """
-    worst = 0.0
-    for result in _moving(store, robot, states):
-        frame, names = result.robot.tree.end_effector, result.robot.tree.rate_names
-        places = parflex.frames(result.robot, result.configuration)
-        p, R = places[frame]
-        v, w = np.split(result.configuration.frame_rows(frame) @ result.rates, 2)
-        vd, wd = np.split(result.acceleration_of(frame), 2)
-        for leg in legs:
-            k, axis = names.index(leg["stroke"]), np.array(leg["axis"], dtype=float)
-            r, PP, slide = R @ np.array(leg["normal"]), places[leg["stroke"]][0] - p, axis * result.rates[k]
-            remainder = r @ axis * result.accelerations[k] - r @ (vd + np.cross(wd, PP))
-            corrected = r @ np.cross(w, 2 * slide - 2 * v - np.cross(w, PP))
-            claimed = r @ np.cross(w, slide - v) if printed else corrected
-            worst = max(worst, abs(claimed - remainder) / abs(corrected))
-    return [worst]
-
-
-def crossings(
-    store: ReproductionCache, published: Published, robot: str, centre: list[float], radius: float, working_mode: str
-) -> list[Any]:
-    """How often a circle of a planar robot's platform, without turning, crosses a singularity of its closures.
-
-    There the motors lose hold of the platform, and the determinant of its Jacobian changes sign.
-    """
-    loaded = store.robot(robot, working_mode=working_mode)
-    signs = []
-    for angle in np.linspace(0, 2 * np.pi, 91):
-        pose = {"x": centre[0] + radius * np.cos(angle), "y": centre[1] + radius * np.sin(angle), "theta": 0.0}
-        signs.append(np.sign(np.linalg.det(parflex.jacobian(loaded, pose)[[0, 1, 5]])))
-    return [int(np.sum(np.array(signs[1:]) != np.array(signs[:-1])))]
-
-
-def joint_range(
-    store: ReproductionCache,
-    published: Published,
-    robot: str,
-    motion: str,
-    time: float,
-    step: float,
-    columns: list[str],
-) -> list[Any]:
-    """The largest value of a column in a simulated motion."""
-    run = store.run(robot, motion, time, step)
-    return [max(_largest(run[column]) for column in columns)]
-
-
-def computing_time(
-    store: ReproductionCache, published: Published, robot: str, motion: str, time: float, step: float
-) -> list[Any]:
-    """Seconds that the time loop took."""
-    return [store.run(robot, motion, time, step).seconds]
-
-
-def modal_body(
-    store: ReproductionCache,
-    published: Published,
-    file: str,
-    quantity: Literal["frequencies", "mass"],
-    first: int = 0,
-) -> list[Any]:
-    """Natural frequencies in rad/s of a free body of the catalogue that is given by modes, or its mass."""
-    data = store.kept(f"body {file}", lambda: load_modal(CATALOGUE / file))
-    if quantity == "mass":
-        return [data.masses.sum()]
-    return list(np.sqrt(data.modal_stiffnesses / data.modal_masses)[first : first + len(published)])
-
-
-def deflection(
-    store: ReproductionCache,
-    published: Published,
-    robot: str,
-    pose: Any,
-    body: str,
-    nodes: list[str],
-    largest: list[str],
-) -> list[Any]:
-    """The static deflection of a body given by modes, its robot held at a pose by the motors, in axes of the body.
-
-    z of some nodes, and the largest size of z at others.
-    """
-    loaded = store.robot(robot)
-    link = loaded.tree.links[loaded.tree.number(body)]
-    e = held_frame(loaded, pose).configuration.q[link.e]
-    down = {name: float(link.body.nodes[name].Phi_d[2] @ e) for name in (*nodes, *largest)}
-    return [*(down[name] for name in nodes), max(abs(down[name]) for name in largest)]
-
-
-def gains(store: ReproductionCache, published: Published, overshoot: float, peak_time: float) -> list[Any]:
-    """Gains on errors and on their rates."""
-    result = parflex.gains_from(overshoot, peak_time)
-    return [result.Kp, result.Kv]
-
-
-def study(store: ReproductionCache, published: Published, index: str, **table: Any) -> list[Any]:
-    """Means of an index under the second law over those under the first, at each percentage of wrong parameters."""
-    result = store.kept(f"study {table}", lambda: parflex.run_study(StudyFile.model_validate(table)))
-    if result.interrupted:
-        raise KeyboardInterrupt
-    law = table["laws"][1]
-    return [row["ratio"][law][index] for row in result.summary()]
-
-
-KINDS: dict[str, Callable[..., list[Any]]] = {
-    "frequencies": frequencies,
-    "coordinates": coordinates,
-    "operators": operators,
-    "joint-values": joint_values,
-    "frame-pose": frame_pose,
-    "round-trip": round_trip,
-    "two-forms": compare_inverse_forms,
-    "redundant-model": redundant_model,
-    "model-time": model_time,
-    "face-rows": sliding_face_error,
-    "crossings": crossings,
-    "modal-body": modal_body,
-    "deflection": deflection,
-    "gains": gains,
-    "study": study,
-    "joint-range": joint_range,
-    "computing-time": computing_time,
-}
+KINDS = {name.replace("_", "-") for name in vars(Quantities)} - {"compute", "kept", "robot", "modes-of", "run"}

@@ -1,6 +1,7 @@
 """The HTML report in one file: tables, figures and moving modes; it opens offline and prints.
 
-A content security policy in the page allows its own script and style, by their hashes, and no address outside the page.
+A content security policy in the page allows its own script and style, by their hashes, figures inside the page, and no
+address outside it.
 """
 
 from __future__ import annotations
@@ -21,33 +22,26 @@ import numpy as np
 from parflex import __version__
 from parflex.errors import InputError
 from parflex.io import MARK, check_generated, write_generated
-from parflex.reproduction import svg
+from parflex.reproduction import report_figures
 from parflex.reproduction.checks import DIFFERS, FITTED, NOT_REPRODUCIBLE, OK, Check, ProgressCallback, totals
 from parflex.reproduction.peers import operator_groups, speed_groups
-from parflex.reproduction.quantities import ReproductionCache
-from parflex.reproduction.tables import Paper, Show, read_paper
+from parflex.reproduction.quantities import Quantities
+from parflex.reproduction.tables import Group, Paper, Show, read_paper
 from parflex.statics.modes import energy_shares
-from parflex.view.robot_figure import angles_of_view, view
-from parflex.view.skeleton import mode_shape_points
+from parflex.view.html import svg_address
+from parflex.view.robot_figure import TILT, TURN, drawable_mode, mode_picture
+from parflex.view.skeleton import skeleton
 
 NAME = "index.html"
-
 FEW = 12  # rows of a table that is shown open
-
-VERDICTS = {OK: "✓ ok", DIFFERS: "≠ differs", FITTED: "~ fitted", NOT_REPRODUCIBLE: "· not reproducible"}
-
+DIGITS = 4  # of a metre: a tenth of a millimetre is less than a pixel
+VERDICTS = {OK: "✓ agrees", DIFFERS: "≠ differs", FITTED: "~ fitted", NOT_REPRODUCIBLE: "· not reproducible"}
 TILES = {
-    OK: "agree within their tolerances",
+    OK: "agree with their papers",
     DIFFERS: "differ",
-    FITTED: "agree because parameters were fitted to them",
+    FITTED: "were fitted, so they prove little",
     NOT_REPRODUCIBLE: "cannot be reproduced; each says why",
 }
-
-Array = np.ndarray
-
-DIGITS = 4  # of a metre: a tenth of a millimetre is less than a pixel
-
-BENT = 0.09  # largest displacement in a small picture, of the size of the robot
 
 
 def check_folder(folder: str | Path) -> None:
@@ -60,36 +54,59 @@ def check_folder(folder: str | Path) -> None:
 def write_report(
     folder: str | Path, checks: list[Check], quick: bool = False, progress: ProgressCallback | None = None
 ) -> Path:
-    """Write the page whole or not at all; foreign files are not replaced. Returns the path of the page."""
+    """Write the page atomically and return its path; files of others are not replaced."""
     check_folder(folder)
     return write_generated(folder, {NAME: page(checks, quick, progress)}, "report")[0]
 
 
 def page(checks: list[Check], quick: bool = False, progress: ProgressCallback | None = None) -> str:
-    """The text of the page; a quick one has no simulated motions and no times."""
+    """Return the text of the page; a quick one has no simulated motions and no times."""
     papers = [read_paper(name) for name in dict.fromkeys(check.paper for check in checks)]
-    store, steps = ReproductionCache(), len(papers) + 2
+    quantities, steps = Quantities(), len(papers) + 2
 
-    def say(done: int, what: str) -> None:
+    def report_step(done: int, what: str) -> None:
         if progress:
             progress(done, steps, f"report: {what}")
 
-    say(0, "modes")
-    modes, players = mode_animations([show for paper in reversed(papers) for show in paper.shapes], store)
-    sections = [modes]
+    report_step(0, "modes")
+    players = [player(show, quantities) for paper in reversed(papers) for show in paper.shapes]
+    sections = [_section("overview", "All numbers at a glance", _overview(checks))]
     for k, paper in enumerate(papers):
-        say(k + 1, paper.paper)
-        sections.append(_paper(paper, [check for check in checks if check.paper == paper.paper]))
-        sections += [motion(show, store) for show in paper.motions if not quick]
-        sections.append(_errata(paper))
-    say(steps - 1, "operators and speed")
-    sections += [_fitted(checks), peer_figure(quick)]
-    return _whole(_head(checks, papers), "".join(sections), players)
+        report_step(k + 1, paper.paper)
+        groups = [_group(group, own) for group, own in _groups(checks, paper.paper) if group.verdict != FITTED]
+        motions = [motion(show, quantities) for show in paper.motions if not quick]
+        about = f"<p><em>{escape(paper.title)}.</em> {_text(paper.about)}</p>"
+        sections.append(_section(paper.paper, paper.paper, about, *groups, *motions, _errata(paper)))
+    report_step(steps - 1, "operators and speed")
+    fitted = [(group, own) for group, own in _groups(checks) if group.verdict == FITTED]
+    if fitted:
+        why = "<p>Parameters of these robots were chosen to match these numbers, so agreement proves little.</p>"
+        tables = (_group(group, own, f"{own[0].paper}: ") for group, own in fitted)
+        sections.append(_section("fitted", "Fitted robots", why, *tables))
+    sections.append(peer_figure(quick))
+    return _whole(_head(checks, papers, players), "".join(sections), players)
+
+
+def _section(key: str, title: str, *parts: str) -> str:
+    return f'<h2 id="{key}">{escape(title)}</h2>{"".join(parts)}'
+
+
+def _groups(checks: list[Check], paper: str | None = None) -> list[tuple[Group, list[Check]]]:
+    """Return the groups of a paper, or of all, with their checks, in order."""
+    groups: list[tuple[Group, list[Check]]] = []
+    for check in checks:
+        if paper in (None, check.paper):
+            if not groups or groups[-1][1][0].group != check.group or groups[-1][1][0].paper != check.paper:
+                groups.append((check.group, []))
+            groups[-1][1].append(check)
+    return groups
 
 
 def _whole(head: str, body: str, players: list[dict[str, Any]]) -> str:
-    style, script = (_own(name) for name in ("page.css", "page.js"))
-    hashes = f"style-src '{digest(style)}'; script-src '{digest(script)}'"
+    style, script = (
+        resources.files("parflex.reproduction").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js")
+    )
+    hashes = f"style-src '{digest(style)}'; script-src '{digest(script)}'; img-src data:"
     policy = f"default-src 'none'; {hashes}; base-uri 'none'; form-action 'none'"
     data = json.dumps(players, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
     return (
@@ -105,91 +122,61 @@ def _whole(head: str, body: str, players: list[dict[str, Any]]) -> str:
     )
 
 
-def _own(name: str) -> str:
-    return resources.files("parflex.reproduction").joinpath(name).read_text(encoding="utf-8")
-
-
 def digest(text: str) -> str:
-    """The hash by which a content policy allows a script or a style."""
+    """Return the hash by which a content policy allows a script or a style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode()
 
 
-def _head(checks: list[Check], papers: list[Paper]) -> str:
+def _head(checks: list[Check], papers: list[Paper], players: list[dict[str, Any]]) -> str:
+    """Return the first screen: what is compared, how it came out, and a moving mode."""
     count = totals(checks)
+    compared = count[OK] + count[DIFFERS]
     tiles = "".join(f'<li class="{status}"><b>{count[status]}</b>{escape(text)}</li>' for status, text in TILES.items())
-    parts = {"modes": "Modes that move"} if any(paper.shapes for paper in papers) else {}
-    parts |= {paper.paper: paper.paper for paper in papers} | ({"fitted": "Fitted robots"} if count[FITTED] else {})
-    links = "".join(
-        f'<li><a href="#{key}">{word}</a></li>' for key, word in {**parts, "others": "Beside others"}.items()
-    )
+    keys = {"modes": "Moving modes"} if players else {}
+    keys |= {"overview": "All numbers"} | {paper.paper: paper.paper for paper in papers}
+    keys |= ({"fitted": "Fitted robots"} if count[FITTED] else {}) | {"others": "Other programs"}
+    links = "".join(f'<li><a href="#{key}">{word}</a></li>' for key, word in keys.items())
     return (
-        '<header class="top"><h1>Published and computed, side by side</h1>'
-        '<p class="lead">Every number that the papers print, computed anew by parflex from its robot files, with the '
-        "difference, the tolerance and its reason. What cannot be reproduced is listed as well.</p>"
-        f'<ul class="tiles">{tiles}</ul>{overview_figure(checks)}'
+        f'<header class="top"><h1>{count[OK]} of {compared} published numbers reproduced</h1>'
+        f'<p class="lead">parflex recomputes what {len(papers)} papers on parallel robots print: frequencies, joint '
+        "values, operator counts, deflections. Each number is compared with its paper, with a tolerance and a reason."
+        f'</p><ul class="tiles">{tiles}</ul>{_animations(players)}'
         f'<nav aria-label="Parts"><ul>{links}</ul></nav></header>'
     )
 
 
-def _paper(paper: Paper, checks: list[Check]) -> str:
-    about = f"<p><em>{escape(paper.title)}.</em> {_text(paper.about)}</p>"
-    groups = [group for group in paper.group if group.verdict != FITTED]
-    checks_by_group = [[check for check in checks if check.group == group] for group in groups]
-    return f'<h2 id="{paper.paper}">{paper.paper}</h2>{about}' + "".join(
-        _group(group_checks) for group_checks in checks_by_group if group_checks
-    )
-
-
 def _errata(paper: Paper) -> str:
-    if not paper.erratum:
-        return ""
     rows = "".join(
         f"<tr><td>{_text(e.where)}</td><td>{_text(e.meant)}</td><td>{escape(e.how)}</td></tr>" for e in paper.erratum
     )
-    return (
-        f"<details><summary>{len(paper.erratum)} print errors and gaps of {paper.paper}, and what is meant</summary>"
-        '<div class="scroll"><table><thead><tr><th>where</th><th>what is meant</th><th>how it is known</th></tr>'
-        f"</thead><tbody>{rows}</tbody></table></div></details>"
-    )
+    table = f"<thead><tr><th>where</th><th>what is meant</th><th>how it is known</th></tr></thead><tbody>{rows}</tbody>"
+    summary = f"{len(paper.erratum)} print errors and gaps of {paper.paper}, and what is meant"
+    return _folded(summary, f'<div class="scroll"><table>{table}</table></div>') if rows else ""
 
 
-def _fitted(checks: list[Check]) -> str:
-    groups = [c.group for c in checks if c.group.verdict == FITTED]
-    if not groups:
-        return ""
-    unique = [group for k, group in enumerate(groups) if group not in groups[:k]]
-    tables = "".join(
-        _group([c for c in checks if c.group == group], f"{_paper_of(checks, group)}: ") for group in unique
-    )
-    return (
-        '<h2 id="fitted">Fitted robots</h2><p>Parameters of these robots were chosen to give these numbers, '
-        f"so agreement proves little; they stand apart for that reason.</p>{tables}"
-    )
+def _folded(summary: str, content: str) -> str:
+    return f"<details><summary>{summary}</summary>{content}</details>"
 
 
-def _paper_of(checks: list[Check], group: Any) -> str:
-    return next(check.paper for check in checks if check.group == group)
-
-
-def _group(checks: list[Check], before: str = "") -> str:
-    """A group of numbers: heading, reason, figure and table."""
-    group = checks[0].group
-    why = f"{_text(group.source)}. {_text(_sentence(group.reason))}"
+def _group(group: Group, checks: list[Check], before: str = "") -> str:
+    """Return a group of numbers: heading, reason, figure and table."""
+    why = f"{_text(group.source)}. {_text(group.reason[:1].upper() + group.reason[1:])}."
     heading = f'<h3>{escape(before + group.title)}</h3><p class="why">{why}</p>'
     if checks[0].published is None:
         return f'{heading}<p class="verdict {checks[0].status}">{VERDICTS[checks[0].status]}</p>'
-    drawn = group_figure(checks) if group.figure else ""
     table = _table(checks)
-    if len(checks) > FEW:
-        table = f"<details><summary>{_said(checks)}</summary>{table}</details>"
-    return heading + drawn + table
+    figure = ""
+    if group.figure and any(check.computed is not None for check in checks):
+        limit = group.compare == "at most"
+        caption = "The dashed line is the limit of the paper." if limit else (
+            "Dots in rings are computed values at published ones. On the right, the difference relative to the "
+            "tolerance: the band is the tolerance."
+        )  # fmt: skip
+        figure = _figure((report_figures.limits if limit else report_figures.comparison)(checks), caption)
+    return heading + figure + (table if len(checks) <= FEW else _folded(_summary(checks), table))
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + "."
-
-
-def _said(checks: list[Check]) -> str:
+def _summary(checks: list[Check]) -> str:
     passed = sum(check.status in (OK, FITTED) for check in checks)
     if checks[0].group.verdict == NOT_REPRODUCIBLE:
         return f"all {len(checks)} numbers"
@@ -201,34 +188,25 @@ def _said(checks: list[Check]) -> str:
 
 def _table(checks: list[Check]) -> str:
     rows = "".join(
-        f"<tr><td>{escape(_name(check))}</td>"
+        f"<tr><td>{escape(', '.join(word for word in (check.row, check.name) if word) or 'value')}</td>"
         + "".join(f'<td class="n">{cell}</td>' for cell in _cells(check))
         + f'<td class="verdict {check.status}">{VERDICTS[check.status]}</td></tr>'
         for check in checks
     )
     unit = f" ({escape(checks[0].group.unit)})" if checks[0].group.unit else ""
-    heads = "".join(
-        f'<th class="n">{word}</th>' for word in (f"published{unit}", "computed", "difference", "tolerance")
-    )
+    words = (f"published{unit}", "computed", "difference", "tolerance")
+    heads = "".join(f'<th class="n">{word}</th>' for word in words)
     return (
         f'<div class="scroll"><table class="numbers"><thead><tr><th>quantity</th>{heads}<th>verdict</th></tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
     )
 
 
-def _name(check: Check) -> str:
-    return ", ".join(word for word in (check.row, check.name) if word) or "value"
-
-
 def _cells(check: Check) -> list[str]:
     at_most = "≤ " if check.group.compare == "at most" and check.status != NOT_REPRODUCIBLE else ""
     tolerance = "at most" if at_most and not check.tolerance else _number(check.tolerance, 2)
-    return [
-        at_most + _number(check.published),
-        _number(check.computed),
-        _number(check.difference, 2, sign=True),
-        tolerance,
-    ]
+    difference = _number(check.difference, 2, sign=True)
+    return [at_most + _number(check.published), _number(check.computed), difference, tolerance]
 
 
 def _number(value: float | None, digits: int = 6, sign: bool = False) -> str:
@@ -240,96 +218,58 @@ def _number(value: float | None, digits: int = 6, sign: bool = False) -> str:
 
 
 def _text(text: str) -> str:
-    """Words of the data files: what stands between backticks is code."""
+    """Return words of the data files: what stands between backticks is code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
-def _figure(drawn: str, caption: str) -> str:
-    return f"<figure>{drawn}<figcaption>{escape(caption)}</figcaption></figure>"
+def _figure(svg: str, caption: str) -> str:
+    return f"<figure>{_image(svg, caption)}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
-def overview_figure(checks: list[Check]) -> str:
-    """Every number that has a tolerance, as one figure."""
-    rows: dict[str, list[tuple[str, float, str]]] = {}
-    for check in checks:
-        if check.status == NOT_REPRODUCIBLE or check.difference is None:
-            continue
-        rows.setdefault(check.paper, []).append((_told(check), _share(check), check.status))
-    if not rows:
-        return ""
-    return _figure(
-        svg.overview(list(rows.items())),
-        "Every number that can be compared: how much of its tolerance the difference takes. Green agrees, amber was "
-        "fitted, red differs; point at a dot to read it.",
-    )
+def _image(svg: str, caption: str) -> str:
+    return f'<img alt="{escape(caption)}" src="{svg_address(svg)}">'
+
+
+def _overview(checks: list[Check]) -> str:
+    shares = [(check.paper, _share(check), check.status) for check in checks if check.difference is not None]
+    shares = [entry for entry in shares if entry[2] != NOT_REPRODUCIBLE]
+    caption = "Each dot is a published number: the difference of the computed one relative to its tolerance."
+    return _figure(report_figures.overview(shares), caption) if shares else ""
 
 
 def _share(check: Check) -> float:
+    """Return how much of its tolerance a difference takes."""
     difference = check.difference or 0.0
     if check.group.compare == "at most":
         return 0.0 if difference <= (check.tolerance or 0.0) else math.inf
-    if not check.tolerance:
-        return 0.0 if not difference else math.inf
-    return abs(difference) / check.tolerance
+    return abs(difference) / check.tolerance if check.tolerance else math.inf if difference else 0.0
 
 
-def _told(check: Check) -> str:
-    return f"{check.quantity}: published {check.published}, computed {check.computed:.6g}"
-
-
-def group_figure(checks: list[Check]) -> str:
-    """Published and computed numbers of a group."""
-    rows: dict[str, list[tuple[float, float, float, str]]] = {}
-    for check in checks:
-        if check.published is not None and check.computed is not None:
-            entry = (float(check.published), float(check.computed), float(check.tolerance or 0), check.status)
-            rows.setdefault(check.row or check.group.title, []).append(entry)
-    if not rows:
-        return ""
-    group = checks[0].group
-    if group.compare == "at most":
-        curves = [(name, np.array([computed for _, computed, *_ in row])) for name, row in rows.items()]
-        limit = next(iter(rows.values()))[0][0]
-        drawn = svg.below(group.title, "computed, beside the limit", list(group.names), limit, curves)
-        return _figure(drawn, f"{group.title}. The dashed line is the limit.")
-    named = [(name if len(rows) > 1 else "", row) for name, row in rows.items()]
-    return _figure(
-        svg.comparison(group.title, group.unit, named),
-        f"{group.title}: a dot in its ring is a computed value where the paper has one; on the right the same "
-        "differences, enlarged until the tolerance fills the band.",
-    )
-
-
-def mode_animations(shows: list[Show], store: ReproductionCache) -> tuple[str, list[dict[str, Any]]]:
-    """Robots whose modes can be played, beside small pictures of them; and the numbers that the script plays."""
-    players = [mode_shapes(show, store) for show in shows]
+def _animations(players: list[dict[str, Any]]) -> str:
+    """Return robots whose modes can be played, beside small pictures of the modes."""
     if not players:
-        return "", []
+        return ""
     choices, pictures = [], []
-    for number, player in enumerate(players):
-        title = escape(player["title"])
+    for number, item in enumerate(players):
+        title = escape(item["title"])
         choices.append(f'<button type="button" class="robot" aria-pressed="{_truth(number == 0)}">{title}</button>')
         stills = "".join(
-            f'<button type="button" class="still" aria-pressed="{_truth(k == 0)}">{picture}'
-            f"<b>{escape(label)}</b><small>{escape(kind)}</small></button>"
-            for k, (label, kind, picture) in enumerate(player.pop("stills"))
+            f'<button type="button" class="still" aria-pressed="{_truth(k == 0)}">'
+            f"{_image(picture, f'{title}: {label}')}<b>{label}</b><small>{escape(kind)}</small></button>"
+            for k, (label, kind, picture) in enumerate(item.pop("stills"))
         )
-        pictures.append(
-            f'<div class="robot-modes"><h3>{title}</h3><div class="stills" role="group" aria-label="Modes of {title}">'
-            f"{stills}</div></div>"
-        )
+        group = f'<div class="stills" role="group" aria-label="Modes of {title}">{stills}</div>'
+        pictures.append(f'<div class="robot-modes"><h3>{title}</h3>{group}</div>')
     return (
-        '<h2 id="modes">Modes that move</h2><figure>'
+        '<figure id="modes">'
         f'<div class="robots" role="group" aria-label="Robots">{"".join(choices)}</div><div class="modes"><div>'
         '<div class="stage"><canvas tabindex="0" role="img" aria-label="A mode of a robot"></canvas><output></output>'
         '</div><div class="tools"><button type="button" class="pause">Pause</button>'
         '<label>amplitude <input type="range" class="reach" min="1" max="25" value="9"></label></div>'
         "<noscript><p>The modes move by a small script in this page; the pictures do without.</p></noscript></div>"
         f"<div>{''.join(pictures)}</div></div>"
-        "<figcaption>Drag to turn, choose a mode by its picture, or take the arrow keys, + and -, and the space bar. "
-        "Motors are locked; grey is the robot at rest, undeformed, held at the squares; orange is what moves most. "
-        "Amplitudes are far larger than real ones, and all modes are slowed to the same pace.</figcaption></figure>",
-        players,
+        "<figcaption>Vibration modes, motors locked (red), magnified and slowed. Drag to turn, choose a mode by its "
+        "picture, or use the arrow keys, + and -, and the space bar.</figcaption></figure>"
     )
 
 
@@ -337,67 +277,56 @@ def _truth(value: bool) -> str:
     return "true" if value else "false"
 
 
-def motion(show: Show, store: ReproductionCache) -> str:
-    """Time series of a simulated motion."""
-    if show.motion is None:
-        return ""
-    run = store.run(show.robot, show.motion, float(show.time), float(show.step), **show.options)
-    drawn = "".join(
-        svg.series(f"{show.title}: {label}", label, run.t, [(name, np.asarray(run[name])) for name in columns])
-        for label, columns in show.series.items()
-    )
+def motion(show: Show, quantities: Quantities) -> str:
+    """Return time series of a simulated motion."""
+    assert show.motion is not None
+    run = quantities.run(show.robot, show.motion, float(show.time), float(show.step), **show.options)
     return _figure(
-        drawn,
-        f"{show.title}: {show.time:g} s, computed in {run.seconds:.2f} s of the time loop, with all of its robot "
-        "file. The paper shows these quantities as curves without digits, of motions that it does not give in full.",
+        report_figures.series(show, run),
+        f"{show.title}: {show.time:g} s, computed in {run.seconds:.2f} s of the time loop. The paper shows these "
+        "quantities as curves without digits, of motions that it does not give in full.",
     )
 
 
 def peer_figure(quick: bool = False) -> str:
-    """Operators of models, and times unless it is quick, beside those of others."""
-    operators = svg.bars("Operators", "operators + - * / of one call", operator_groups())
-    counted = '<h2 id="others">Beside others</h2>' + _figure(operators, "Operators of models beside published ones.")
-    if quick:
-        return counted
-    speed = svg.bars("Time of a state", "microseconds a state, this machine", speed_groups())
-    return (
-        counted + "<p>Times are those of this machine while it made this page, "
-        "with whatever else it was doing: best of five rounds, one thread, 512 states a call. Pinocchio is called "
-        "state by state from Python, and what such a call costs on an empty model is taken off; CasADi and NumPy run "
-        "the same program that parflex compiles. A library that is not installed is left out.</p>"
-        + _figure(speed, "Time of one state. The benchmarks of the repository compare more carefully.")
-    )
+    """Return operator counts, and times unless it is quick, of parflex and of other programs."""
+    words = "<p>How much arithmetic does one call of a robot model take? Fewer operators mean faster control.</p>"
+    counted = report_figures.bars("operators + - * / of one call", operator_groups())
+    parts = [words, _figure(counted, "Operators of models that parflex generates, and of published ones.")]
+    if not quick:
+        parts += [
+            "<p>How long does one call take? CasADi and NumPy run the program that parflex compiles, Pinocchio its own "
+            "recursion. Measured while this page was made: best of five rounds, one thread, 512 states; the overhead "
+            "of calling Pinocchio from Python is subtracted. Programs that are not installed are left out.</p>",
+            _figure(report_figures.bars("microseconds for one state", speed_groups()), "Time of one state."),
+        ]
+    return _section("others", "Other programs", *parts)
 
 
-def mode_shapes(show: Show, store: ReproductionCache) -> dict[str, Any]:
-    """What the page's script plays: plain numbers, and a small picture of each mode."""
-    computed_modes = store.modes(show.robot, show.pose, show.modes)
-    configuration = computed_modes.model.configuration
-    kinds = [shares["kind"] for shares in energy_shares(computed_modes)]
-    modes, stills, first = [], [], None
-    turn, tilt = angles_of_view(configuration.robot)
-    rows = view(turn, tilt)
-    for k, (frequency, mode) in enumerate(zip(computed_modes.frequencies, computed_modes.shapes.T, strict=True)):
-        shape = mode_shape_points(configuration.robot, configuration, mode)
-        first = first or shape
-        label = f"{frequency:.2f} Hz"
-        tooltip = f"{show.title}: mode {k + 1}, {label}" + (f", {kinds[k]}" if kinds[k] else "")
-        modes.append({"hz": round(float(frequency), 4), "kind": kinds[k], "shape": _flat(shape.shape)})
-        fine = [kind == "plate" for kind in shape.kinds]
-        picture = svg.still(shape.points, shape.shape, shape.edges, fine, BENT * shape.size, rows, tooltip)
-        stills.append((label, kinds[k] or "", picture))
-    assert first is not None
+def player(show: Show, quantities: Quantities) -> dict[str, Any]:
+    """Return what the script of the page plays: plain numbers, and a small picture of each mode."""
+    found = quantities.modes_of(show.robot, show.pose, show.modes)
+    robot = found.model.robot
+    bones, kinds = skeleton(robot), [shares["kind"] or "" for shares in energy_shares(found)]
+    shapes = [drawable_mode(found, k) for k in range(len(kinds))]
+    labels = [f"{float(frequency):.2f} Hz" for frequency in found.frequencies]
+    joints = [mark for mark in bones.marks if mark.kind != "end"]
     return {
         "title": show.title,
-        "view": [turn, tilt],
-        "size": round(first.size, DIGITS),
-        "points": _flat(first.points),
-        "edges": [int(k) for k in np.asarray(first.edges).ravel()],
-        "kinds": first.kinds,
-        "modes": modes,
-        "stills": stills,
+        "view": [0.0, 90.0] if robot.tree.planar or not np.ptp(shapes[0].points[bones.body, 2]) else [TURN, TILT],
+        "size": round(shapes[0].size, DIGITS),
+        "points": _flat(shapes[0].points),
+        "edges": [int(k) for k in shapes[0].edges.ravel()],
+        "kinds": shapes[0].kinds,
+        "faces": [[*map(int, face.corners)] for face in bones.faces],
+        "joints": [[int(mark.point), "gmj"[1 if mark.motor else 2 * (mark.kind != "ground")]] for mark in joints],
+        "modes": [
+            {"hz": round(float(frequency), 4), "kind": kind, "shape": _flat(shape.shape)}
+            for frequency, kind, shape in zip(found.frequencies, kinds, shapes, strict=True)
+        ],
+        "stills": [(labels[k], kinds[k], mode_picture(found, k, 1.7)[0]) for k in range(len(labels))],
     }
 
 
-def _flat(values: Array) -> list[float]:
+def _flat(values: np.ndarray) -> list[float]:
     return [float(value) + 0.0 for value in np.round(values, DIGITS).ravel()]

@@ -13,7 +13,8 @@ from parflex.spatial.rotations import matrix_quaternion
 from parflex.tree.tree import Tree
 from parflex.view.colours import BEAMS, MapPoints
 from parflex.view.meshes import MESHES
-from parflex.view.scene import Scene, coupling_labels
+from parflex.view.scene import Scene
+from parflex.view.skeleton import coupling_labels
 from parflex.view.style import GHOST, REACTION, SOLIDS, STRESSES, UNREACHABLE
 
 Array = np.ndarray

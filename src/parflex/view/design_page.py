@@ -17,9 +17,8 @@ from parflex.io import write_text
 from parflex.robot.robot import Robot
 from parflex.statics.modes import natural_frequencies
 from parflex.view.map_figure import draw_map
-from parflex.view.mode_figure import draw_modes
-from parflex.view.robot_figure import draw
-from parflex.view.style import LINES, figure_style, finished, new_figure
+from parflex.view.robot_figure import draw, draw_modes
+from parflex.view.style import COLUMN, LINES, drawing
 
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; color: #1f2430; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }
@@ -199,10 +198,8 @@ def _front(front: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Both objectives of all designs of a front."""
     names = list(front[0]["objectives"])
     points = np.array([[design["objectives"][name] for name in names] for design in front])
-    with figure_style():
-        figure = new_figure(3.2, 5.0)
+    with drawing(path, 2.6, COLUMN) as figure:
         axes = figure.add_subplot()
         axes.plot(points[:, 1], points[:, 0], "o-", color=LINES[0], markersize=3.5, linewidth=1.0)
         axes.set_xlabel(names[1])
         axes.set_ylabel(names[0])
-        finished(figure, path)

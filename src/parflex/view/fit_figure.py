@@ -12,7 +12,7 @@ from parflex.identification.preprocess import filtered_motion, mean_spectrum
 from parflex.identification.recordings import Recording
 from parflex.identification.result import Identified, Prediction
 from parflex.updating.result import Updated
-from parflex.view.style import LINES, MEASURED, REST, figure_style, finished, new_figure
+from parflex.view.style import LINES, MEASURED, REST, drawing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,8 +31,8 @@ def draw_identified(found: Identified, path: str | Path | None = None, record: i
     ----------
     found : Identified
         Answer of `identify`.
-    path : str or Path, default None
-        File to write: SVG, PDF or PNG; None writes none.
+    path
+        See `parflex.api.WORDS`.
     record : int, default 0
         Which of its records, those of the validation behind the others.
 
@@ -43,8 +43,7 @@ def draw_identified(found: Identified, path: str | Path | None = None, record: i
     """
     prediction = found.predictions[record]
     rows = found.rows[:MOST_ROWS]
-    with figure_style():
-        figure = new_figure(0.8 + 1.7 * len(rows))
+    with drawing(path, 0.8 + 1.7 * len(rows)) as figure:
         panels = figure.subplots(len(rows), 1, sharex=True, squeeze=False)[:, 0]
         for j, (panel, name) in enumerate(zip(panels, rows, strict=True)):
             panel.plot(prediction.t, prediction.measured[:, j], color=REST, linewidth=2.2, label="measured")
@@ -60,7 +59,7 @@ def draw_identified(found: Identified, path: str | Path | None = None, record: i
         panels[0].legend(ncols=3, loc="lower right", bbox_to_anchor=(1.0, 1.0))
         panels[0].set_title(f"{Path(prediction.record).name}: relative error {_percent(prediction)}")
         panels[-1].set_xlabel("time (s)")
-        return finished(figure, path)
+    return figure
 
 
 def draw_residuals(found: Identified, path: str | Path | None = None, record: int = 0) -> Figure:
@@ -70,8 +69,8 @@ def draw_residuals(found: Identified, path: str | Path | None = None, record: in
     ----------
     found : Identified
         Answer of `identify`.
-    path : str or Path, default None
-        File to write: SVG, PDF or PNG; None writes none.
+    path
+        See `parflex.api.WORDS`.
     record : int, default 0
         Which of its recordings.
 
@@ -82,8 +81,7 @@ def draw_residuals(found: Identified, path: str | Path | None = None, record: in
     """
     prediction, recording = found.predictions[record], found.measurements[record]
     smooth, rows = filtered_motion(recording, found.filter), found.rows[:MOST_ROWS]
-    with figure_style():
-        figure = new_figure(0.8 + 1.7 * len(rows))
+    with drawing(path, 0.8 + 1.7 * len(rows)) as figure:
         panels = figure.subplots(len(rows), 2, sharey="row", squeeze=False)
         for j, (pair, name) in enumerate(zip(panels, rows, strict=True)):
             left = prediction.measured[:, j] - prediction.predicted[:, j]
@@ -97,7 +95,7 @@ def draw_residuals(found: Identified, path: str | Path | None = None, record: in
         panels[0, 1].legend(loc="lower right", bbox_to_anchor=(1.0, 1.0))
         panels[-1, 0].set_xlabel("position (m, rad)")
         panels[-1, 1].set_xlabel("velocity (m/s, rad/s)")
-        return finished(figure, path)
+    return figure
 
 
 def _binned(x: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -115,8 +113,8 @@ def draw_parameters(found: Identified, path: str | Path | None = None) -> Figure
     ----------
     found : Identified
         Answer of `identify`.
-    path : str or Path, default None
-        File to write: SVG, PDF or PNG; None writes none.
+    path
+        See `parflex.api.WORDS`.
 
     Returns
     -------
@@ -124,8 +122,7 @@ def draw_parameters(found: Identified, path: str | Path | None = None) -> Figure
         Matplotlib figure; a notebook shows it.
     """
     places = np.arange(len(found.parameters))[::-1]
-    with figure_style():
-        figure = new_figure(1.4 + 0.2 * len(places))
+    with drawing(path, 1.4 + 0.2 * len(places)) as figure:
         plot = figure.subplots()
         for place, item in zip(places, found.parameters.values(), strict=True):
             size = max(abs(item.value), abs(item.file_value), 1e-300)
@@ -141,7 +138,7 @@ def draw_parameters(found: Identified, path: str | Path | None = None) -> Figure
         plot.grid(axis="y", visible=False)
         plot.set_xlabel("over the larger of value and file; bar: 95 % interval; ring: file; grey: not significant")
         plot.set_title(f"{found.robot}: base parameters by {found.estimator}")
-        return finished(figure, path)
+    return figure
 
 
 def draw_correlations(found: Identified, path: str | Path | None = None) -> Figure:
@@ -151,8 +148,8 @@ def draw_correlations(found: Identified, path: str | Path | None = None) -> Figu
     ----------
     found : Identified
         Answer of `identify`.
-    path : str or Path, default None
-        File to write: SVG, PDF or PNG; None writes none.
+    path
+        See `parflex.api.WORDS`.
 
     Returns
     -------
@@ -161,14 +158,13 @@ def draw_correlations(found: Identified, path: str | Path | None = None) -> Figu
     """
     deviation = np.sqrt(np.maximum(np.diag(found.covariance), 1e-300))
     names = list(found.parameters)
-    with figure_style():
-        figure = new_figure(1.4 + (0.36 if len(names) <= MOST_NUMBERED else 0.18) * len(names))
+    with drawing(path, 1.4 + (0.36 if len(names) <= MOST_NUMBERED else 0.18) * len(names)) as figure:
         plot = figure.subplots()
         places = [str(k + 1) for k in range(len(names))]
         _matrix(plot, found.covariance / np.outer(deviation, deviation), names, places, (-1.0, 1.0), "RdBu")
         figure.colorbar(plot.images[0], ax=plot, fraction=0.04, pad=0.02)
         plot.set_title("correlation of the parameters, in their order")
-        return finished(figure, path)
+    return figure
 
 
 def _percent(prediction: Prediction) -> str:
@@ -182,8 +178,8 @@ def draw_filtering(found: Identified, path: str | Path | None = None, record: in
     ----------
     found : Identified
         Answer of `identify`.
-    path : str or Path, default None
-        File to write: SVG, PDF or PNG; None writes none.
+    path
+        See `parflex.api.WORDS`.
     record : int, default 0
         Which of its records.
 
@@ -193,8 +189,7 @@ def draw_filtering(found: Identified, path: str | Path | None = None, record: in
         Matplotlib figure; a notebook shows it.
     """
     recording = found.measurements[record]
-    with figure_style():
-        figure = new_figure(4.6)
+    with drawing(path, 4.6) as figure:
         rate, effort = figure.subplots(2, 1, sharex=True)
         raw = np.gradient(recording.position, recording.step, axis=0)
         _spectrum(rate, recording, raw, REST, "measured")
@@ -209,7 +204,7 @@ def draw_filtering(found: Identified, path: str | Path | None = None, record: in
             panel.legend(ncols=2, loc="lower left")
         rate.set_title(f"{Path(recording.name).name}: spectra, largest of all motors")
         effort.set_xlabel("frequency (Hz)")
-        return finished(figure, path)
+    return figure
 
 
 def _spectrum(panel: object, recording: Recording, values: np.ndarray, colour: str, label: str) -> None:
@@ -227,8 +222,8 @@ def draw_updated(found: Updated, path: str | Path | None = None) -> Figure:
     ----------
     found : Updated
         Answer of `update`.
-    path : str or Path, default None
-        File to write: SVG, PDF or PNG; None writes none.
+    path
+        See `parflex.api.WORDS`.
 
     Returns
     -------
@@ -237,8 +232,7 @@ def draw_updated(found: Updated, path: str | Path | None = None) -> Figure:
     """
     pairs = found.pairs
     places = np.arange(len(pairs))[::-1]
-    with figure_style():
-        figure = new_figure(1.4 + 0.24 * len(pairs))
+    with drawing(path, 1.4 + 0.24 * len(pairs)) as figure:
         plot = figure.subplots()
         ends = [_share(pair, end) for pair in pairs for end in pair["interval"] if end is not None]
         ends += [_share(pair, pair["after"]) for pair in pairs if None not in pair["interval"]] or [-1.0, 1.0]
@@ -265,7 +259,7 @@ def draw_updated(found: Updated, path: str | Path | None = None) -> Figure:
         some = " (grey: held out)" if any(pair["held_out"] for pair in pairs) else ""
         plot.set_title(f"{found.robot}{some}")
         plot.legend(ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0))
-        return finished(figure, path)
+    return figure
 
 
 def _write_beside(plot: Any, places: np.ndarray, pairs: Sequence[dict[str, Any]], ends: tuple[float, float]) -> None:
@@ -290,23 +284,22 @@ def draw_macs(found: Updated, path: str | Path | None = None) -> Figure:
     ----------
     found : Updated
         Answer of `update`, with measured shapes.
-    path : str or Path, default None
-        File to write: SVG, PDF or PNG; None writes none.
+    path
+        See `parflex.api.WORDS`.
 
     Returns
     -------
     Figure
         Matplotlib figure; a notebook shows it.
     """
-    with figure_style():
-        tall = sum(0.7 + 0.3 * len(item) for item in found.macs.values())
-        figure = new_figure(0.6 + tall)
+    tall = sum(0.7 + 0.3 * len(item) for item in found.macs.values())
+    with drawing(path, 0.6 + tall) as figure:
         panels = figure.subplots(len(found.macs), 1, squeeze=False)[:, 0]
         for panel, (pose, values) in zip(panels, found.macs.items(), strict=True):
             names = [f"{item['measured']:.4g} Hz" for item in found.pairs if item["pose"] == pose]
             _matrix(panel, values, names, [str(k + 1) for k in range(values.shape[1])], (0.0, 1.0), "Blues")
             panel.set_title(f"MAC at {pose}: measured, and modes of the updated model")
-        return finished(figure, path)
+    return figure
 
 
 def draw_cosines(found: Updated, path: str | Path | None = None) -> Figure:
@@ -316,20 +309,19 @@ def draw_cosines(found: Updated, path: str | Path | None = None) -> Figure:
     ----------
     found : Updated
         Answer of `update`.
-    path : str or Path, default None
-        File to write: SVG, PDF or PNG; None writes none.
+    path
+        See `parflex.api.WORDS`.
 
     Returns
     -------
     Figure
         Matplotlib figure; a notebook shows it.
     """
-    with figure_style():
-        figure = new_figure(1.4 + 0.36 * len(found.keys))
+    with drawing(path, 1.4 + 0.36 * len(found.keys)) as figure:
         plot = figure.subplots()
         _matrix(plot, found.cosines, found.keys, [str(k + 1) for k in range(len(found.keys))], (-1.0, 1.0), "RdBu")
         plot.set_title("cosines between the numbers, in their order")
-        return finished(figure, path)
+    return figure
 
 
 def _matrix(

@@ -5,15 +5,16 @@ Robot files are untrusted input: all text from them is escaped here.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from html import escape
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
 from parflex.records import Record, brief, one_line
+from parflex.view.style import svg_of
 
 LINE = "rgba(128,128,128,.35)"
 CARD = f"border:1px solid {LINE};border-radius:8px;padding:10px 14px;max-width:880px;overflow-x:auto"
@@ -82,11 +83,22 @@ def names(words: Sequence[str], most: int = 12) -> str:
 
 
 def embedded_figure(figure: Any, caption: str) -> str:
-    """A figure as a picture inside the page; it has a light ground of its own."""
-    data, size = figure._repr_png_()
-    source = base64.b64encode(data).decode()
-    width = f"width:{size['width']}px;max-width:100%;background:#fff;border-radius:6px"
-    return f'<img alt="{escape(caption)}" style="{width}" src="data:image/png;base64,{source}">'
+    """Return a figure as a picture inside the page; it has a light ground of its own."""
+    return embedded_svg(svg_of(figure), caption)
+
+
+def embedded_svg(svg: str, caption: str, still: str = "", width: str = "") -> str:
+    """Return an SVG as a picture, which cannot run scripts; `still` is shown where motion is not wanted."""
+    style = f"width:{width or 'auto'};max-width:100%;background:#fff;border-radius:6px"
+    picture = f'<img alt="{escape(caption)}" style="{style}" src="{svg_address(svg)}">'
+    source = f'<source media="(prefers-reduced-motion: reduce)" srcset="{svg_address(still)}">'
+    return f"<picture>{source}{picture}</picture>" if still else picture
+
+
+def svg_address(svg: str) -> str:
+    """Return the address of an SVG text as data, its quotes exchanged because those of the address need no escape."""
+    plain = " ".join(svg.replace("'", "&apos;").replace('"', "'").split())
+    return "data:image/svg+xml," + quote(plain, safe=" ='()/;,.-_+*!?@&[]{}|~")
 
 
 def any_page(record: Record) -> str:

@@ -1,4 +1,4 @@
-"""Figure of a map: one frequency or response over one or two coordinates."""
+"""Figures of maps: a frequency or a response over one or two coordinates."""
 
 from __future__ import annotations
 
@@ -9,25 +9,24 @@ import numpy as np
 
 from parflex.design.grid import FrequencyMap
 from parflex.errors import InputError
-from parflex.view.style import drawing_lock, figure_style, finished, new_figure
+from parflex.maps.continuation import OUTSIDE, SINGULAR, UNREACHABLE
+from parflex.view.style import COLUMN, TEXT, drawing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = np.ndarray
 LENGTHS = ("x", "y", "z")
+GREY = "#d4d7dc"
+EMPTY = {UNREACHABLE: "unreachable", SINGULAR: "singular", OUTSIDE: "outside joint limits"}
+# Near a singularity values grow without bound: beyond this many interquartile ranges they share the end of the colours,
+# the usual rule of box plots for outliers taken twice as wide
+RANGES = 3.0
 
 
-def draw_map(
-    frequency_map: FrequencyMap,
-    path: str | Path | None = None,
-    mode: int = 1,
-    title: str = "",
-    response: str | None = None,
-) -> Figure:
-    """Natural frequency, or a response, of a map over its first two axes; of others the middle value is shown.
-
-    Poses without frequencies are grey.
+def draw_map(frequency_map: FrequencyMap, path: str | Path | None = None, mode: int = 1, title: str = "",
+             response: str | None = None, width: str = TEXT) -> Figure:  # fmt: skip
+    """Draw a natural frequency, or a response, of a map over its first two axes; of others the middle value is shown.
 
     Parameters
     ----------
@@ -35,10 +34,8 @@ def draw_map(
         Map, from `frequency_map`.
     path : str or Path, default None
         File to write: SVG, PDF or PNG; None writes none.
-    mode : int, default 1
-        Mode, counted from 1, the lowest.
-    title : str, default ""
-        Title of the figure.
+    mode, title, width
+        See `parflex.api.WORDS`.
     response : str, default None
         Response of the map to draw, of those with one number at each pose; None: the frequency.
 
@@ -47,88 +44,91 @@ def draw_map(
     Figure
         Matplotlib figure; a notebook shows it.
     """
-    title = title or response or ("lowest natural frequency" if mode == 1 else f"natural frequency {mode}")
-    with drawing_lock():
-        with figure_style():
-            figure = new_figure(5.5, 7)
-            plot = figure.add_subplot()
-        _panel(plot, frequency_map, title, mode, response)
-        return finished(figure, path)
+    with drawing(path, 3.2 if width == COLUMN else 5.0, width) as figure:
+        map_panel(figure.add_subplot(), frequency_map, title, mode, response)
+    return figure
 
 
 def draw_panels(frequency_map: FrequencyMap, path: str | Path, title: str) -> Figure:
-    """The lowest frequency of a map, and each of its responses with one number at each pose, in panels of one file."""
+    """Draw the lowest frequency of a map, and each of its responses with one number at each pose, in one file."""
     responses = [*[None] * bool(frequency_map.frequencies.shape[-1]), *scalars(frequency_map)]
-    with drawing_lock():
-        with figure_style():
-            figure = new_figure(4.6 * ((len(responses) + 1) // 2), 12)
-            plots = figure.subplots((len(responses) + 1) // 2, 2, squeeze=False).ravel()
-        for plot, response in zip(plots, responses, strict=False):
-            _panel(plot, frequency_map, response or "lowest natural frequency", 1, response)
-        for plot in plots[len(responses) :]:
-            plot.remove()
-        figure.suptitle(title)
-        return finished(figure, path)
+    rows = (len(responses) + 1) // 2
+    with drawing(path, 0.3 + 3.3 * rows, title=title) as figure:
+        for k, response in enumerate(responses):
+            map_panel(figure.add_subplot(rows, min(2, len(responses)), k + 1), frequency_map, "", 1, response)
+    return figure
 
 
 def scalars(frequency_map: FrequencyMap) -> list[str]:
-    """Responses of a map with one number at each pose."""
+    """Return the responses of a map with one number at each pose."""
     return [name for name, values in frequency_map.responses.items() if values.ndim == frequency_map.status.ndim]
 
 
-def _panel(plot: Any, frequency_map: FrequencyMap, title: str, mode: int, response: str | None) -> None:
-    names = list(frequency_map.axes)
-    values, label = (
-        (_frequencies(frequency_map, mode), "frequency (Hz)")
-        if response is None
-        else _response(frequency_map, response)
-    )
-    title += f" over {', '.join(frequency_map.at)}" if frequency_map.at else ""
+def map_panel(
+    panel: Any, frequency_map: FrequencyMap, title: str = "", mode: int = 1, response: str | None = None
+) -> None:
+    """Draw a map in one panel of a figure."""
+    names, status, axes = list(frequency_map.axes), frequency_map.status, frequency_map.axes
+    values, label = _values(frequency_map, mode, response)
+    held = [f"{name} = {value:.4g}" for name, value in frequency_map.fixed.items()]
     for name in names[2:]:
-        middle = len(frequency_map.axes[name]) // 2
-        values = values[:, :, middle]
-        title += f", {name} = {frequency_map.axes[name][middle]:.4g}"
-    plot.set_title(title)
-    plot.set_xlabel(_label(names[0]))
+        middle = len(axes[name]) // 2
+        values, status = values[:, :, middle], status[:, :, middle]
+        held.append(f"{name} = {axes[name][middle]:.4g}")
+    held += [f"least over {name}" for name in frequency_map.at]
+    panel.set_title("\n".join(line for line in (title, ", ".join(held)) if line))
+    panel.set_xlabel(_label(names[0]))
     if values.ndim == 1:
-        _curve(plot, frequency_map.axes[names[0]], values, label)
+        panel.plot(axes[names[0]], values, marker="." if len(values) < 60 else "")
+        panel.set_ylabel(label)
         return
-    _field(plot, frequency_map.axes[names[0]], frequency_map.axes[names[1]], values, label)
-    plot.set_ylabel(_label(names[1]))
+    panel.set_ylabel(_label(names[1]))
     if names[0] in LENGTHS and names[1] in LENGTHS:
-        plot.set_aspect("equal")
+        panel.set_aspect("equal")
+    _field(panel, axes[names[0]], axes[names[1]], values, label)
+    empty = [text for state, text in EMPTY.items() if ((status == state) & ~np.isfinite(values)).any()]
+    if empty:
+        from matplotlib.patches import Patch
+
+        panel.legend(handles=[Patch(facecolor=GREY, edgecolor="#5a6270", linewidth=0.6, label=" or ".join(empty))],
+                     loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.1)  # fmt: skip
 
 
-def _frequencies(frequency_map: FrequencyMap, mode: int) -> Array:
-    count = frequency_map.frequencies.shape[-1]
-    if not 1 <= mode <= count:
-        raise InputError(f"the map has no mode {mode}", key="mode", value=mode, hint=f"give 1 to {count}")
-    return frequency_map.frequencies[..., mode - 1]
+def _field(panel: Any, x: Array, y: Array, values: Array, label: str) -> None:
+    """Draw colours over two axes, with a bar of the height of the plot."""
+    panel.grid(visible=False)
+    panel.set_facecolor(GREY)
+    known = values[np.isfinite(values)]
+    known = known if known.size else np.zeros(1)
+    low, high = float(known.min()), float(known.max())
+    first, third = np.percentile(known, [25, 75])
+    reach = RANGES * (third - first)
+    below, above = bool(reach and low < first - reach), bool(reach and high > third + reach)
+    low, high = first - reach if below else low, third + reach if above else high
+    extend = "both" if below and above else "min" if below else "max" if above else "neither"
+    mesh = panel.pcolormesh(x, y, np.ma.masked_invalid(values.T), shading="nearest", rasterized=True, vmin=low,
+                            vmax=high, cmap="viridis")  # fmt: skip
+    bar = panel.inset_axes([1.03, 0.0, 0.045, 1.0])
+    panel.figure.colorbar(mesh, cax=bar, label=label, extend=extend, extendfrac=0.03)
 
 
-def _response(frequency_map: FrequencyMap, name: str) -> tuple[Array, str]:
-    values = frequency_map.responses.get(name)
+def _values(frequency_map: FrequencyMap, mode: int, response: str | None) -> tuple[Array, str]:
+    """Return the numbers of a mode or response over the grid, and the label of their scale."""
+    if response is None:
+        count = frequency_map.frequencies.shape[-1]
+        if not 1 <= mode <= count:
+            raise InputError(f"the map has no mode {mode}", key="mode", value=mode, hint=f"give 1 to {count}")
+        which = "lowest natural frequency" if mode == 1 else f"natural frequency {mode}"
+        return frequency_map.frequencies[..., mode - 1], f"{which} (Hz)"
     known = scalars(frequency_map)
-    if values is None or values.ndim != frequency_map.status.ndim:
+    if response not in known:
         raise InputError(
-            f"the map has no response '{name}' of one number",
+            f"the map has no response '{response}' of one number",
             key="response",
-            value=name,
-            hint=f"give {' or '.join(known)}" if known else "ask for one in the map",
+            value=response,
+            hint=f"give {' or '.join(known)}" if known else "request one in the map",
         )
-    return values, f"{name} ({frequency_map.units[name]})"
-
-
-def _curve(plot: Any, x: Array, values: Array, label: str) -> None:
-    plot.plot(x, values, marker="." if len(values) < 60 else "")
-    plot.set_ylabel(label)
-
-
-def _field(plot: Any, x: Array, y: Array, values: Array, label: str) -> None:
-    plot.grid(visible=False)
-    plot.set_facecolor("0.85")  # where there is no pose
-    mesh = plot.pcolormesh(x, y, np.ma.masked_invalid(values.T), shading="nearest", rasterized=True)
-    plot.figure.colorbar(mesh, label=label)
+    return frequency_map.responses[response], f"{response} ({frequency_map.units[response]})"
 
 
 def _label(name: str) -> str:
@@ -136,6 +136,6 @@ def _label(name: str) -> str:
     if last in LENGTHS:
         return f"{name} (m)"
     if name.endswith("_deg"):
-        return f"{name} (degrees)"
+        return f"{name.removesuffix('_deg')} (degrees)"
     turn = last != name or last in ("theta", "rx", "ry", "rz")
     return f"{name} (rad)" if turn else f"{name} (rad or m)"

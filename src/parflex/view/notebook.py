@@ -1,12 +1,9 @@
-"""HTML representations of results.
-
-Figures of robots are SVG inside the page, static or moving in a mode without a script. Lines without a colour have that
-of the surrounding text, so they are visible on light and dark pages.
-"""
+"""HTML representations of results; figures are SVG inside the page, modes move without a script."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
@@ -30,11 +27,21 @@ from parflex.spatial.rotations import vector_from_rotation
 from parflex.statics.equilibrium import Equilibrium
 from parflex.statics.modes import Modes, energy_shares
 from parflex.statics.stiffness import Deflection, Stiffness
-from parflex.view.html import any_page, card, embedded_figure, matrix, names, notes, rounded, side_by_side, table
+from parflex.view.html import (
+    any_page,
+    card,
+    embedded_figure,
+    embedded_svg,
+    matrix,
+    names,
+    notes,
+    rounded,
+    side_by_side,
+    table,
+)
 from parflex.view.map_figure import draw_map
-from parflex.view.robot_figure import angles_of_view, view
+from parflex.view.robot_figure import draw, mode_picture
 from parflex.view.run_figure import draw_run
-from parflex.view.skeleton import ModeShape, mode_shape_points, outline, skeleton
 from parflex.view.study_figure import draw_study
 
 MOTIONS = ("x", "y", "z", "rx", "ry", "rz")
@@ -43,31 +50,18 @@ TURNS = ("rx", "ry", "rz", "theta")
 
 PICTURES = 6  # modes that are shown moving
 
-MOST_LETTERS = 150_000  # of all pictures together: a notebook is a file that is read whole
+MOST_LETTERS = 300_000  # of all pictures together: a notebook is a file that is read whole
 
 ERRORS = {"ise": "m² s", "iae": "m s", "itae": "m s²", "max": "m"}
 
 Array = np.ndarray
 
-SIDE, MARGIN = 260.0, 14.0  # of a picture, in pixels
+INCHES = 2.6  # width of a moving picture
 
-LEGS = ("#1f9a58", "#d9681d", "#9467bd", "#a0653c", "#8f8f1f", "#1792a6")
+# A period of 1.6 s, whatever the frequency; the Bezier curve is half a period of a sine to 1 %
+SWING = 'dur="1.6s" repeatCount="indefinite" calcMode="spline" keyTimes="0;.5;1" keySplines=".37 0 .63 1;.37 0 .63 1"'
 
-PLATFORM, MOTOR, BEAM = "#3f7fd0", "#e0402c", "#1f9aa2"
-
-BENT = 0.09  # largest displacement in a moving picture, of the size of the robot
-
-PERIOD = 1.6  # s of a moving picture, whatever the frequency
-
-SINE = ".37 0 .63 1"  # Bezier curve that is half a period of a sine to 1 %
-
-MOST_LINES = 250  # of a mesh: more make a page heavy and show nothing else
-
-KINDS = {"beam": (BEAM, 2.4), "platform": (PLATFORM, 2.2), "plate": (PLATFORM, 0.6)}
-
-QUIET = (
-    "<style>@media (prefers-reduced-motion:reduce){.parflex-moving{display:none}.parflex-still{display:inline}}</style>"
-)
+ELEMENT = r"<(path|use) (?!id=)[^>]*/>"  # of the SVG of matplotlib, without definitions
 
 
 def page_of(record: Any) -> str | None:
@@ -235,7 +229,7 @@ def _at_home(robot: Robot, motor: str) -> tuple[float, str]:
 
 def modes_page(modes: Modes) -> str:
     """Frequencies with damping ratios and where the energy is, and the lowest modes moving side by side."""
-    here, robot = modes.model.configuration, modes.model.robot
+    robot = modes.model.robot
     try:
         shares = energy_shares(modes)
     except (ParflexError, np.linalg.LinAlgError):
@@ -245,9 +239,9 @@ def modes_page(modes: Modes) -> str:
         for k, (f, d, share) in enumerate(zip(modes.frequencies, modes.damping, shares, strict=True))
     ]
     pictures: list[str] = []
-    for k, shape in enumerate(modes.shapes.T[:PICTURES]):
-        caption = f"mode {k + 1}: {modes.frequencies[k]:.4g} Hz"
-        picture = moving_picture(mode_shape_points(robot, here, shape), here, caption)
+    for k, frequency in enumerate(modes.frequencies[:PICTURES]):
+        caption = f"mode {k + 1}: {frequency:.4g} Hz"
+        picture = moving_picture(modes, k, caption)
         if len(picture) + sum(map(len, pictures)) > MOST_LETTERS:
             break
         pictures.append(f'{picture}<div style="text-align:center">{caption}</div>')
@@ -362,128 +356,27 @@ def _unit(value: Any, unit: str) -> str:
     return "" if value is None else f"{value:.2e} {unit}"
 
 
-class PictureArea:
-    """Places of points in a picture."""
-
-    def __init__(self, points: Array, rows: Array) -> None:
-        flat = points @ rows.T
-        low, high = flat.min(axis=0), flat.max(axis=0)
-        self.rows, self.centre = rows, (low + high) / 2
-        self.scale = (SIDE - 2 * MARGIN) / max(float((high - low).max()), 1e-9)
-        self.height = max(float((high - low)[1]) * self.scale + 2 * MARGIN, SIDE / 3)
-
-    def at(self, points: Array) -> Array:
-        """Places of points, y downwards."""
-        flat = (points @ self.rows.T - self.centre) * self.scale
-        return np.stack([SIDE / 2 + flat[:, 0], self.height / 2 - flat[:, 1]], axis=1)
-
-    def sheet(self, caption: str, drawn: str) -> str:
-        """The picture."""
-        return (
-            f'<svg width="{SIDE:g}" height="{self.height:.0f}" viewBox="0 0 {SIDE:g} {self.height:.0f}" role="img" '
-            f'fill="none" stroke-linecap="round" stroke-linejoin="round"><title>{escape(caption)}</title>{drawn}</svg>'
-        )
-
-
-def steps(xy: Array, edges: Sequence[tuple[int, int]] | Array) -> str:
-    """Lines between points as the data of a path; lines that go on are written as one."""
-    parts, last = [], -1
-    for i, j in edges:
-        start = "" if i == last else f"M{xy[i, 0]:.1f} {xy[i, 1]:.1f}"
-        parts.append(f"{start}L{xy[j, 0]:.1f} {xy[j, 1]:.1f}")
-        last = j
-    return "".join(parts)
-
-
 def robot_picture(configuration: Configuration) -> str:
-    """Links in the colours of their legs, platform, motors (red), passive joints, ground and end effector."""
-    robot, at = configuration.robot, configuration.at
-    tree, bones = robot.tree, skeleton(robot)
-    points = bones.points(configuration.q, at)
-    _, tip = at.of(tree.places[tree.end_effector])
-    feet = [link.position for link in tree.links if link.parent < 0 and not link.joint.moves_freely]
-    area = PictureArea(np.array([*points, tip, *feet]), view(*angles_of_view(robot)))
-    xy, legs = area.at(points), list(dict.fromkeys(link.leg for link in tree.links))
-    drawn, meshes = [], []
-    for _, part, body in bones.elastic:
-        if len(body.triangles):  # the rim alone: all triangles would be a grey spot
-            corners = [part.start + int(k) for k in outline(body.r0)]
-            meshes.append(part)
-            drawn.append(_line(xy, list(zip(corners, [*corners[1:], corners[0]], strict=True)), PLATFORM, 2.4))
-    for edge in bones.edges:
-        if any(part.start <= edge.first < part.stop for part in meshes):
-            continue
-        leg = LEGS[legs.index(tree.links[edge.link].leg) % len(LEGS)]
-        colour, width = KINDS.get(edge.kind, (leg, 2.2)) if edge.kind != "beam" else (leg, 3.2)
-        drawn.append(_line(xy, [(edge.first, edge.second)], colour, width))
-    for foot in area.at(np.array(feet).reshape(-1, 3)):
-        x, y = foot
-        drawn.append(f'<path d="M{x:.1f} {y:.1f}l-7 11h14z" fill="currentColor" opacity=".45"/>')
-    return area.sheet(f"{robot.name}: red motors", "".join(drawn) + _joints(configuration, area, tip))
+    """Return the figure of a robot at a pose."""
+    return embedded_figure(draw(configuration.robot, configuration, width="column"), configuration.robot.name)
 
 
-def _line(xy: Array, edges: Sequence[tuple[int, int]], colour: str, width: float) -> str:
-    return f'<path d="{steps(xy, edges)}" stroke="{colour}" stroke-width="{width:g}"/>'
+def moving_picture(modes: Modes, number: int, caption: str) -> str:
+    """Return a mode, from 0, that swings between its extremes without a script; grey is the undeformed robot."""
+    first, second = mode_picture(modes, number, INCHES, (1.0, -1.0))
+    return embedded_svg(swinging(first, second), caption, first, f"{96 * INCHES:.0f}px")
 
 
-def _joints(configuration: Configuration, area: PictureArea, tip: Array) -> str:
-    """Motors, passive joints and closures, and the end effector."""
-    robot, at = configuration.robot, configuration.at
-    motors = {robot.tree.link_of_rate[k] for k in robot.actuated}
-    passive: list[Array] = []
-    active: list[Array] = []
-    for j, link in enumerate(robot.tree.links):
-        if link.v.stop > link.v.start and not link.joint.moves_freely:
-            slid = link.joint.one_axis and link.joint.unit == "m"
-            root = at.position[j]
-            root = root - at.rotation[j][:, link.joint.axis] * configuration.q[link.q.start] if slid else root
-            (active if j in motors else passive).append(root)
-    passive += [at.of(loop.second)[1] for loop in robot.closures.loops]
-    dots = [
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r}" fill="{fill}" stroke="currentColor"/>'
-        for places, r, fill in ((passive, 2.6, "#fff"), (active, 4.2, MOTOR))
-        for x, y in area.at(np.array(places).reshape(-1, 3))
-    ]
-    x, y = area.at(tip[None])[0]
-    cross = f'<path d="M{x - 5:.1f} {y - 5:.1f}l10 10m0 -10l-10 10" stroke="{PLATFORM}" stroke-width="2"/>'
-    return "".join(dots) + cross
+def swinging(first: str, second: str) -> str:
+    """Return an SVG whose lines and symbols move between their places in two SVGs of the same elements."""
+    ends = re.finditer(ELEMENT, second)
 
+    def moved(match: re.Match[str]) -> str:
+        end, parts = next(ends)[0], []
+        for name in ("d", "x", "y"):
+            here, there = (re.search(rf' {name}="([^"]*)"', tag) for tag in (match[0], end))
+            if here is not None and there is not None and here[1] != there[1]:
+                parts.append(f'<animate attributeName="{name}" values="{here[1]};{there[1]};{here[1]}" {SWING}/>')
+        return f"{match[0][:-2]}>{''.join(parts)}</{match[1]}>" if parts else match[0]
 
-def moving_picture(shape: ModeShape, configuration: Configuration, caption: str) -> str:
-    """A mode that swings between its extremes; grey is the robot at rest."""
-    reach = BENT * shape.size * shape.shape
-    rows = view(*angles_of_view(configuration.robot))
-    area = PictureArea(np.concatenate([shape.points + reach, shape.points - reach]), rows)
-    rest, out, back = (area.at(shape.points + sign * reach) for sign in (0.0, 1.0, -1.0))
-    thinned = _thinned(shape)
-    firm = [edge for edge, kind in thinned if kind != "plate"]
-    drawn = f'<path d="{steps(rest, firm)}" stroke="currentColor" opacity=".3"/>'
-    moving, still = [], []
-    for kind in dict.fromkeys(kind for _, kind in thinned):
-        edges = [edge for edge, edge_kind in thinned if edge_kind == kind]
-        colour, width = KINDS.get(kind, ("currentColor", 2.0))
-        first, second = steps(out, edges), steps(back, edges)
-        pen = f'stroke="{colour}" stroke-width="{width:g}"'
-        swing = (
-            f'<animate attributeName="d" dur="{PERIOD}s" repeatCount="indefinite" calcMode="spline" keyTimes="0;.5;1" '
-            f'keySplines="{SINE};{SINE}" values="{first};{second};{first}"/>'
-        )
-        moving.append(f'<path d="{first}" {pen}>{swing}</path>')
-        still.append(f'<path d="{first}" {pen}/>')
-    played = f'<g class="parflex-moving">{"".join(moving)}</g>'
-    stopped = f'<g class="parflex-still" display="none">{"".join(still)}</g>'
-    return area.sheet(caption, QUIET + drawn + played + stopped)
-
-
-def _thinned(shape: ModeShape) -> list[tuple[tuple[int, int], str]]:
-    """Lines with their kinds; of a fine mesh only as many as can be told apart."""
-    lines = [((int(i), int(j)), kind) for (i, j), kind in zip(shape.edges, shape.kinds, strict=True)]
-    fine = sum(kind == "plate" for _, kind in lines)
-    every = -(-fine // MOST_LINES) if fine else 1
-    count = -1
-    thinned = []
-    for line in lines:
-        count += line[1] == "plate"
-        if line[1] != "plate" or count % every == 0:
-            thinned.append(line)
-    return thinned
+    return re.sub(ELEMENT, moved, first)

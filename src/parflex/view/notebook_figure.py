@@ -1,16 +1,11 @@
-"""Figures in notebooks. The functions that draw import this module, because matplotlib imports in half a second."""
+"""Figures in notebooks. Drawing functions import this module when called, because matplotlib imports slowly."""
 
 from __future__ import annotations
-
-from io import BytesIO
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from parflex.view.style import figure_style
-
-DOTS = 144  # an inch, twice what a screen has: sharp on fine screens
-INCH = 96  # pixels of a page
+from parflex.view.style import svg_of
 
 
 class NotebookFigure(Figure):
@@ -23,9 +18,5 @@ class NotebookFigure(Figure):
         super().__init__(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(self)
 
-    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        picture = BytesIO()
-        with figure_style():
-            self.savefig(picture, format="png", dpi=DOTS)
-        width, height = self.get_size_inches()
-        return picture.getvalue(), {"width": round(INCH * width), "height": round(INCH * height)}
+    def _repr_svg_(self) -> str:
+        return svg_of(self)

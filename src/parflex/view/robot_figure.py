@@ -1,46 +1,59 @@
-"""Figure of a robot."""
+"""Figures of robots and of their modes: bodies to scale with the symbols of kinematic diagrams.
+
+Robots in space are projected without perspective, so that lengths along one direction are comparable. What is nearer
+to the reader covers what is behind.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path as FilePath
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from parflex.errors import InputError
 from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.robot import Robot
+from parflex.statics.modes import Modes
 from parflex.tree.tree import Place
-from parflex.view.scene import coupled_links, coupled_place, coupling_labels, runs_on_rail
-from parflex.view.skeleton import outline, skeleton
-from parflex.view.solids import element_places
-from parflex.view.style import drawing_lock, finished, new_figure, picture_path
+from parflex.view.skeleton import Edge, ModeShape, Skeleton, coupling_labels, extent, mode_shape_points, skeleton
+from parflex.view.style import INK, LINES, TEXT, WIDTHS, drawing, figure_style, new_figure, picture_path, svg_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from matplotlib.path import Path
 
 Array = np.ndarray
 
-MARKERS = {"revolute": "o", "prismatic": "s", "helical": "h", "spherical": "D", "free": "", "planar": "", "fixed": ""}
+TURN, TILT = -32.0, 22.0  # degrees: direction of view of robots in space
+FLAT = 1e-6  # of the size: a robot that is thinner lies in the plane x-y
+AMPLITUDE = 0.08  # of the size of the robot
+COLUMNS = 3  # of mode shapes
+FILLS = {  # face and edge by kind of body; flexible ones are lighter
+    "link": ("#c4cad4", "#3b4350"), "platform": ("#a9c3e6", "#23508f"), "plate": ("#d3e4f7", "#23508f"),
+    "beam": ("#bfe6e1", "#14777f"), "sleeve": ("#8f99a8", "#3b4350"), "slide": ("#e3e7ed", "#3b4350"),
+    "plane": ("#eef1f5", "#8f99a8"),
+}  # fmt: skip
+THICK = {"link": 4.2, "platform": 3.6, "plate": 1.6, "beam": 3.4, "sleeve": 3.6, "slide": 2.2}  # points
+STYLES = {"element": "--", "bar": "-", "coupling": ":"}
+GROUND, MOTOR, PASSIVE, GHOST = "#5a6270", LINES[1], "#ffffff", "#a9b0bb"
+NAMES = {
+    "motor": "actuated joint", "revolute": "revolute", "prismatic": "prismatic", "universal": "universal",
+    "spherical": "spherical", "clamp": "clamped", "end": "end effector",
+}  # fmt: skip
 
-GEAR_MARK, THREAD_MARK = (11, 1, 0), "$\\equiv$"  # on joints that are coupled: a wheel with teeth, a thread
 
-COUPLING_COLOUR, MARK_COLOUR = "darkgoldenrod", "tab:purple"
-
-GROUND_COLOUR, PLATFORM_COLOUR, MOTOR_COLOUR = "0.35", "tab:blue", "tab:red"
-
-TURN, TILT = -28.0, 55.0  # degrees: how a robot in space is seen at first
-
-
-def draw(robot: Robot, pose: Pose | None = None, path: str | Path | None = None, frames: Sequence[str] = ()) -> Figure:
-    """Picture of the robot at a pose.
+def draw(robot: Robot, pose: Pose | None = None, path: str | FilePath | None = None, frames: Sequence[str] = (),
+         width: str = TEXT) -> Figure:  # fmt: skip
+    """Draw the robot at a pose.
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
-    pose : Pose, default None
-        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    robot, pose, width
+        See `parflex.api.WORDS`.
     path : str or Path, default None
         File to write: SVG, PDF or PNG; None writes none.
     frames : Sequence[str], default ()
@@ -51,190 +64,361 @@ def draw(robot: Robot, pose: Pose | None = None, path: str | Path | None = None,
     Figure
         Matplotlib figure; a notebook shows it.
     """
-    if path is not None:
-        picture_path(path)  # refused before the pose is looked for
     marked = {name: robot.tree.place(name) for name in frames}
-    configuration = configure(robot, pose)
-    with drawing_lock():
-        return finished(picture(configuration, marked), path)
-
-
-def picture(configuration: Configuration, marked: Mapping[str, Place] | None = None) -> Figure:
-    """The figure, without a window, with marks at some places."""
-    robot = configuration.robot
-    figure = new_figure(6, 7)
-    axes = figure.add_subplot(projection=None if robot.tree.planar else "3d")
-    plane = robot.tree.planar
-
-    def line(points: Array, **style: Any) -> None:
-        axes.plot(*(points.T[:2] if plane else points.T), **style)
-
-    drawn = _draw_links(configuration, line) + _draw_faces(configuration, line) + _draw_rails(configuration, line)
-    drawn += _draw_joints(configuration, line)
-    for name, place in coupling_labels(robot, configuration.q).items():
-        axes.text(*place[: 2 if plane else 3], f" {name}", fontsize=7, va="bottom", zorder=8)
-    for name, place in ((name, configuration.at.of(place)[1]) for name, place in (marked or {}).items()):
-        line(place[None, :], marker="P", color=MARK_COLOUR, markersize=5, linestyle="", zorder=7)
-        axes.text(*place[: 2 if plane else 3], f"  {name}", fontsize=8, va="bottom", zorder=8)
-        drawn.append(place)
-    _draw_ground(configuration, line)
-    _dress(axes, np.array(drawn), robot, plane)
+    if path is not None:
+        picture_path(path)  # refused before the pose is searched
+    picture = RobotFigure(configure(robot, pose))
+    wide = WIDTHS.get(width, WIDTHS[TEXT])
+    title = "\n".join(wrap(robot.description.title or robot.name, int(14 * wide)))
+    with drawing(path, 0.9 + wide * min(picture.aspect, 0.8), width) as figure:
+        picture.axes = figure.add_subplot()
+        picture.body()
+        picture.labels(marked)
+        picture.frame()
+        picture.legend()
+        figure.suptitle(title, fontweight="normal")
     return figure
 
 
-def _draw_links(configuration: Configuration, line: Any) -> list[Array]:
-    """The lines of the skeleton; legs have their colours, platforms and slides their widths."""
-    robot, links = configuration.robot, configuration.robot.tree.links
-    bones = skeleton(robot)
-    points = bones.points(configuration.q, configuration.at)
-    colours = _leg_colours(robot)
-    sheets = [(part, outline(body.r0)) for _, part, body in bones.elastic if len(body.triangles)]
-    for part, corners in sheets:  # the rim alone: the lines of all triangles would be a grey spot
-        line(points[part][[*corners, corners[0]]], color=PLATFORM_COLOUR, linewidth=2.5, zorder=3)
-    for edge in bones.edges:
-        ends = points[[edge.first, edge.second]]
-        if any(part.start <= edge.first < part.stop for part, _ in sheets):
-            continue
-        if edge.kind in ("element", "bar"):  # a bar is a rod or a strut
-            style = {"color": "black", "linestyle": "-"} if edge.kind == "bar" else {"color": "gray", "linestyle": "--"}
-            line(ends, linewidth=1.5, zorder=4, **style)
-            continue
-        if edge.kind == "platform":
-            line(ends, color=PLATFORM_COLOUR, linewidth=2.5, zorder=3)
-            continue
-        if edge.kind == "slide":
-            line(ends, color=colours[links[edge.link].leg], linewidth=4, alpha=0.35)
-        line(ends, color=colours[links[edge.link].leg], linewidth=1.5 if edge.kind == "slide" else 2)
-    return list(points)
+def draw_modes(modes: Modes, path: str | FilePath | None = None, amplitude: float = AMPLITUDE, title: str = "",
+               width: str = TEXT) -> Figure:  # fmt: skip
+    """Draw mode shapes side by side over the undeformed robot; flat robots are seen from above.
+
+    Parameters
+    ----------
+    modes : Modes
+        Modes, from `natural_frequencies`.
+    path : str or Path, default None
+        File to write: SVG, PDF or PNG; None writes none.
+    amplitude : float, default 0.08
+        Largest displacement as a share of the robot's size (dimensionless).
+    title, width
+        See `parflex.api.WORDS`.
+
+    Returns
+    -------
+    Figure
+        Matplotlib figure; a notebook shows it.
+    """
+    count = len(modes.frequencies)
+    columns = min(COLUMNS if width == TEXT else 2, count)
+    rows = -(-count // columns)
+    shapes = [drawable_mode(modes, k) for k in range(count)]
+    picture = RobotFigure(modes.model.configuration, *shapes, scale=0.65)
+    panel = WIDTHS.get(width, WIDTHS[TEXT]) / columns * min(picture.aspect, 1.2)
+    tall = (0.35 if title else 0.1) + rows * (0.35 + panel)
+    with drawing(path, tall, width, title) as figure:
+        for k, shape in enumerate(shapes):
+            picture.axes = figure.add_subplot(rows, columns, k + 1)
+            picture.mode(shape, amplitude)
+            picture.frame(k)
+            picture.axes.set_title(f"{k + 1}: {modes.frequencies[k]:.2f} Hz")
+    return figure
 
 
-def _draw_faces(configuration: Configuration, line: Any) -> list[Array]:
-    """A square on the face that a point slides on."""
-    at, side = configuration.at, 0.12 * configuration.robot.tree.length
-    corners: list[Array] = []
-    for loop in configuration.robot.closures.loops:
-        if loop.kind == "point-on-plane":
-            R, _ = at.of(loop.first)
-            _, centre = at.of(loop.second)
-            across = np.linalg.svd(loop.u1[None, :])[2][1:] @ R.T
-            square = [
-                centre + side * (a * across[0] + b * across[1]) for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1), (1, 1))
-            ]
-            line(np.array(square), color=PLATFORM_COLOUR, linewidth=1.5)
-            corners += square
-    return corners
+def mode_picture(modes: Modes, number: int, inches: float, signs: Sequence[float] = (1.0,)) -> list[str]:
+    """Return SVG texts of a mode, from 0, at its extremes; both consist of the same elements in the same order."""
+    import matplotlib
+
+    shape = drawable_mode(modes, number)
+    picture = RobotFigure(modes.model.configuration, shape, scale=0.6)
+    texts = []
+    with figure_style(), matplotlib.rc_context({"path.simplify": False}):
+        for sign in signs:
+            figure = new_figure(inches * picture.aspect, inches)
+            picture.axes = figure.add_subplot()
+            picture.mode(shape, AMPLITUDE, sign)
+            picture.frame(1)
+            tenths = re.sub(r"\d+\.\d\d", lambda number: f"{float(number[0]):.1f}", svg_of(figure))
+            texts.append(tenths)
+    return texts
 
 
-def _draw_rails(configuration: Configuration, line: Any) -> list[Array]:
-    """The way of a carriage on the ground between its limits."""
-    robot, at = configuration.robot, configuration.at
-    points: list[Array] = []
-    for j, link in enumerate(robot.tree.links):
-        if link.parent < 0 and link.limits and runs_on_rail(robot, link, robot.tree.length):
-            direction = at.rotation[j][:, link.joint.axis]
-            ends = at.position[j] + np.outer(np.array(link.limits) - configuration.q[link.q.start], direction)
-            line(ends, color=GROUND_COLOUR, linewidth=5, alpha=0.35, zorder=1)
-            points += list(ends)
-    return points
+def drawable_mode(modes: Modes, number: int) -> ModeShape:
+    """Return how the points of the robot move in a mode, from 0; a robot without extent is refused."""
+    robot = modes.model.robot
+    shape = mode_shape_points(robot, modes.model.configuration, modes.shapes[:, number])
+    if not len(shape.edges) or not shape.size > 0:
+        raise InputError(
+            f"the robot '{robot.name}' has no extent: its joints and points coincide",
+            key="modes",
+            hint="add a [[point]] away from the joints",
+        )
+    return shape
 
 
-def _leg_colours(robot: Robot) -> dict[str | None, str]:
-    palette = ["tab:green", "tab:orange", "tab:purple", "tab:brown", "tab:olive", "tab:cyan"]
-    legs = list(dict.fromkeys(link.leg for link in robot.tree.links))
-    return {leg: palette[index % len(palette)] for index, leg in enumerate(legs)}
+class RobotFigure:
+    """A robot in the axes of a figure, seen from above if it and its modes stay in the plane x-y."""
+
+    axes: Any  # in which it draws
+
+    def __init__(self, configuration: Configuration, *shapes: ModeShape, scale: float = 1.0) -> None:
+        self.configuration, self.robot = configuration, configuration.robot
+        self.bones: Skeleton = skeleton(self.robot)
+        self.rest = self.bones.points(configuration.q, configuration.at)
+        body = self.bones.body
+        self.size = extent(self.rest[body]) or 1.0
+        heights = [self.rest[:, 2] / self.size, *(shape.shape[:, 2] for shape in shapes)]
+        self.plan = self.robot.tree.planar or all(np.ptp(height[body]) < FLAT for height in heights)
+        self.rows = view_rows(0.0, 90.0) if self.plan else view_rows(TURN, TILT)
+        axes_points = {axis for mark in self.bones.marks for axis in mark.axes}
+        self.solid = [k for k in range(len(self.rest)) if k not in axes_points]
+        flat = self.rest[self.solid] @ self.rows[:2].T
+        margin = AMPLITUDE * self.size if shapes else 0.05 * self.size
+        self.low, self.high = flat.min(axis=0) - margin, flat.max(axis=0) + margin
+        self.aspect = float((self.high - self.low)[1] / (self.high - self.low)[0])
+        depth = self.rest[self.solid] @ self.rows[2]
+        self.near, self.far = float(depth.max()), float(depth.min())
+        self.scale = scale
+        self.chains = _chains(self.bones)
+
+    def mode(self, shape: ModeShape, amplitude: float = AMPLITUDE, sign: float = 1.0) -> None:
+        """Draw the undeformed robot in grey and the deformed one over it."""
+        gap = np.full((1, 3), np.nan)
+        chains = [self.rest[chain] for chain, kind in self.chains if kind != "rail"]
+        chains += [self.rest[[*face.corners, face.corners[0]]] for face in self.bones.faces]
+        self._line(np.concatenate([part for chain in chains for part in (chain, gap)]), GHOST, 1.6, 0.5)
+        self.body(self.rest + sign * amplitude * shape.size * shape.shape)
+
+    def body(self, points: Array | None = None) -> None:
+        """Draw bodies and joints with their points at these places."""
+        points = self.rest if points is None else points
+        for face in self.bones.faces:
+            self._face(points, list(face.corners), face.kind)
+        for chain, kind in self.chains:
+            self._bar(points, chain, kind)
+        for mark in self.bones.marks:
+            self._mark(mark, points)
+
+    def labels(self, marked: Mapping[str, Place]) -> None:
+        """Write the names of frames and couplings beside them, each where it covers least."""
+        places = {name: self.configuration.at.of(place)[1] for name, place in marked.items()}
+        for place in places.values():
+            self._stamp(self._flat(place), _disc(2.2), LINES[3], 9.0)
+        places |= coupling_labels(self.robot, self.configuration.q)
+        point = max(self.high - self.low) / 330.0  # of the figure, in metres: about 4.6 inches for the larger side
+        taken = [self._flat(self.rest[mark.point]) for mark in self.bones.marks]
+        for name, place in places.items():
+            at, half = self._flat(place), np.array([2.4 * len(name), 5.0]) * point
+            spots = [at + (half + far * point) * np.array(side) for far in (4.0, 14.0) for side in SIDES]
+            spots = [
+                spot for spot in spots if (spot - half > self.low).all() and (spot + half < self.high).all()
+            ] or spots
+            gaps = [min(np.abs((spot - other) / (half + 6 * point)).max() for other in taken) for spot in spots]
+            clear = [gap >= 1 for gap in gaps]
+            best = spots[clear.index(True) if any(clear) else int(np.argmax(gaps))]
+            self.axes.text(*best, name, fontsize=7.5, ha="center", va="center", zorder=10)
+            taken += [best + half * np.array([x, 0.0]) for x in (-1.0, -0.5, 0.0, 0.5, 1.0)]
+
+    def frame(self, mode: int | None = None) -> None:
+        """Set equal scales, and show lengths: axes of a plan, else a triad; of modes the first one has the triad."""
+        axes, low, high = self.axes, self.low.copy(), self.high
+        axes.set_aspect("equal", adjustable="box")
+        axes.grid(visible=False)
+        if self.plan and mode is None:
+            axes.set_xlabel("x (m)")
+            axes.set_ylabel("y (m)")
+            axes.locator_params(nbins=5)
+        else:
+            axes.axis("off")
+            length = _round_below(0.2 * self.size)
+            tips = length * self.rows[:2].T
+            origin = np.array([low[0] - 0.25 * length - max(0.0, float(tips[:, 0].max())), low[1] + 0.3 * length])
+            if mode is not None:  # below, so that all panels have one scale
+                origin = low + np.array([0.3, -0.5]) * length
+            low = np.minimum(low, origin - [0.6 * length * (mode is None), 0.65 * length])
+            for name, tip in zip("xyz", tips, strict=True):
+                if not mode and np.linalg.norm(tip) > 0.1 * length:
+                    axes.annotate("", origin + tip, origin, arrowprops={"arrowstyle": "-|>", "color": INK, "lw": 0.8,
+                                  "shrinkA": 0, "shrinkB": 0, "mutation_scale": 6})  # fmt: skip
+                    axes.text(*(origin + 1.25 * tip), name, ha="center", va="center", fontsize=7.5)
+            if not mode:
+                axes.text(*(origin - [0.0, 0.3 * length]), f"{length:g} m", ha="center", va="top", fontsize=7.5)
+        axes.set_xlim(low[0], high[0])
+        axes.set_ylim(low[1], high[1])
+
+    def legend(self) -> None:
+        """Explain the symbols that occur, below the robot."""
+        from matplotlib.lines import Line2D
+
+        kinds = {mark.kind for mark in self.bones.marks} | {edge.kind for edge in self.bones.edges}
+        kinds |= {"motor"} if any(mark.motor for mark in self.bones.marks) else set()
+        handles = [Line2D([], [], color=FILLS["beam"][0], lw=4, label="flexible link")] if "beam" in kinds else []
+        for kind, name in NAMES.items():
+            if kind in kinds:
+                path = _disc(4.0) if kind == "motor" else _symbol(kind, 0.0)
+                face = MOTOR if kind == "motor" else LINES[0] if kind == "end" else PASSIVE
+                handles.append(Line2D([], [], label=name, **_marker(path, face)))
+        columns = min(len(handles), 3 if self.axes.figure.get_figwidth() < 5 else 5)
+        self.axes.figure.legend(
+            handles=handles, loc="outside lower center", ncols=columns, handletextpad=0.4, columnspacing=1.4
+        )
+
+    def _flat(self, points: Array) -> Array:
+        return points @ self.rows[:2].T
+
+    def _depth(self, points: list[int], layer: float) -> float:
+        """Return the drawing order of something: by its undeformed distance in space, by its layer in the plane."""
+        if self.plan:
+            return 2.0 + layer
+        depth = float((self.rest[points] @ self.rows[2]).mean())
+        return 2.0 + 6.0 * (depth - self.far) / max(self.near - self.far, 1e-9) + 0.8 * layer
+
+    def _line(self, points: Array, colour: str, width: float, order: float, **style: Any) -> None:
+        self.axes.plot(
+            *self._flat(points).T, color=colour, linewidth=width * self.scale, zorder=order, clip_on=False, **style
+        )
+
+    def _face(self, points: Array, corners: list[int], kind: str) -> None:
+        face, edge = FILLS[kind]
+        style = {
+            "linewidth": self.scale,
+            "joinstyle": "round",
+            "alpha": 0.85,
+            "clip_on": False,
+            "zorder": self._depth(corners, -0.5),
+        }
+        self.axes.fill(*self._flat(points[corners]).T, facecolor=face, edgecolor=edge, **style)
+
+    def _bar(self, points: Array, chain: list[int], kind: str) -> None:
+        """A body as a filled bar with an edge; elements as thin lines, rails with hatching."""
+        order, points = (
+            self._depth(chain, 0.0 if kind == "beam" else -0.6),
+            points[chain],
+        )  # rigid bodies do not hide elastic ones
+        if kind == "rail":
+            from matplotlib.patheffects import withTickedStroke
+
+            ends = self._flat(points)
+            side = 135 if (ends[1] - ends[0])[0] > 0 else -135
+            effects = [withTickedStroke(spacing=4, length=0.8, angle=side, linewidth=0.7)]
+            self._line(points, GROUND, 1.4, order - 0.2, path_effects=effects)
+        elif kind in STYLES:
+            self._line(points, INK, 1.0, order, linestyle=STYLES[kind])
+        else:
+            face, edge = FILLS[kind]
+            caps = {"solid_capstyle": "round", "solid_joinstyle": "round"}
+            self._line(points, edge, THICK[kind] + 1.4, order, **caps)
+            self._line(points, face, THICK[kind], order + 0.01, **caps)
+
+    def _mark(self, mark: Any, points: Array) -> None:
+        """The symbol of a joint, turned along the projection of its axes."""
+        point = points[mark.point]
+        at, order = self._flat(point), self._depth([mark.point], 1.0)
+        arms = [self._flat(points[axis]) - at for axis in mark.axes]
+        fill = MOTOR if mark.motor else PASSIVE
+        if mark.kind == "ground":
+            below = at[1] < (self.low + self.high)[1] / 2
+            self._stamp(at, _base(1.0 if below else -1.0), GROUND, order - 0.6)
+            return
+        if mark.kind in ("revolute", "universal") and not self.plan:
+            true = 0.05 * self.robot.tree.length  # length of an axis of a mark
+            for arm in arms:
+                self._stamp(at, _pin(arm, float(np.linalg.norm(arm)) / true), fill, order)
+            return
+        arm = arms[0] if arms else np.array([1.0, 0.0])
+        face = LINES[0] if mark.kind == "end" else fill
+        self._stamp(at, _symbol(mark.kind, float(np.arctan2(arm[1], arm[0]))), face, order + 0.5 * (mark.kind == "end"))
+
+    def _stamp(self, at: Array, path: Path, colour: str, order: float) -> None:
+        self.axes.plot(*at, **_marker(path, colour, self.scale), zorder=order, clip_on=False)
 
 
-def _draw_joints(configuration: Configuration, line: Any) -> list[Array]:
-    robot, tree, at = configuration.robot, configuration.robot.tree, configuration.at
-    motors = {tree.link_of_rate[k] for k in robot.actuated}
-    for j, link in sorted(enumerate(tree.links), key=lambda entry: entry[0] in motors):
-        marker = MARKERS.get(link.joint.kind, "o")
-        if marker and not (link.pulls_only and j not in motors):
-            root = at.position[j]
-            if link.strut:
-                root = _middle(configuration, link.name)
-            elif link.joint.unit == "m" and not runs_on_rail(robot, link, tree.length):
-                root = root - at.rotation[j][:, link.joint.axis] * configuration.q[link.q.start]
-            face = MOTOR_COLOUR if j in motors else "white"
-            size, order = (7, 7) if j in motors else (5, 5)
-            line(
-                root[None, :],
-                marker=marker,
-                color="black",
-                markerfacecolor=face,
-                markersize=size,
-                linestyle="",
-                zorder=order,
-            )
-    for coupling in robot.description.coupling:
-        for other in coupling.others:
-            ends = np.array([at.of(coupled_place(robot, name))[1] for name in (coupling.joint, other)])
-            line(ends, color="black", linestyle=":", linewidth=1, zorder=4)
-    for j in coupled_links(robot):
-        shape = THREAD_MARK if tree.links[j].joint.unit == "m" else GEAR_MARK
-        style = {"color": COUPLING_COLOUR, "markerfacecolor": "none", "markersize": 13, "zorder": 4}
-        line(at.position[j][None, :], marker=shape, linestyle="", **style)
-    points = []
-    for loop in robot.closures.loops:
-        _, point = at.of(loop.second)
-        line(point[None, :], marker="o", color="black", markerfacecolor="white", markersize=5, linestyle="", zorder=5)
-        points.append(point)
-    _, tip = at.of(tree.places[tree.end_effector])
-    line(tip[None, :], marker="x", color=PLATFORM_COLOUR, markersize=9, linestyle="", zorder=6)
-    return [*points, tip]
+SIDES = ((0.0, 1.0), (1.0, 0.5), (-1.0, 0.5), (0.0, -1.0), (1.0, -0.5), (-1.0, -0.5), (1.0, 1.0), (-1.0, 1.0),
+         (1.0, -1.0), (-1.0, -1.0))  # fmt: skip
 
 
-def _middle(configuration: Configuration, strut: str) -> Array:
-    """Half way between the ends of a strut."""
-    entry = next(element for element in configuration.robot.description.element if element.name == strut)
-    ends = [configuration.at.of(configuration.robot.tree.places[end])[1] for end in entry.between]
-    return (ends[0] + ends[1]) / 2
-
-
-def _draw_ground(configuration: Configuration, line: Any) -> None:
-    tree = configuration.robot.tree
-    feet = [link.position for link in tree.links if link.parent < 0 and not link.joint.moves_freely and not link.strut]
-    for _, first, second in element_places(configuration.robot):
-        feet += [place.position for place in (first, second) if place.link < 0]
-    for loop in configuration.robot.closures.loops:
-        feet += [place.position for place in (loop.first, loop.second) if place.link < 0]
-    for foot in feet:
-        line(foot[None, :], marker="^", color=GROUND_COLOUR, markersize=11, linestyle="", zorder=1)
-
-
-def _dress(axes: Any, points: Array, robot: Robot, plane: bool) -> None:
-    """Equal scales, labels with units, and what the marks mean."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    middle, reach = (low + high) / 2, max(float((high - low).max()) / 2 * 1.1, 1e-6)
-    axes.set_xlabel("x (m)")
-    axes.set_ylabel("y (m)")
-    axes.set_title(f"{robot.description.title or robot.name}", fontsize=10)
-    axes.set_xlim(middle[0] - reach, middle[0] + reach)
-    axes.set_ylim(middle[1] - reach, middle[1] + reach)
-    if plane:
-        axes.set_aspect("equal")
-        axes.grid(alpha=0.3)
-    else:
-        axes.set_zlabel("z (m)")
-        axes.set_zlim(middle[2] - reach, middle[2] + reach)
-        axes.set_box_aspect((1, 1, 1))
-        axes.view_init(elev=22, azim=-58)
-    write = axes.text if plane else axes.text2D
-    legend = "red: motor   white: passive   x: end effector"
-    legend += "   gear, thread: coupled" * bool(robot.description.coupling)
-    legend += "   dashed: spring, damper" * any(
-        e.kind in ("spring", "damper", "force") for e in robot.description.element
-    )
-    write(0.01, 0.01, legend, transform=axes.transAxes, fontsize=8)
-
-
-def angles_of_view(robot: Robot) -> tuple[float, float]:
-    """Turn about z and tilt, in degrees; a tilt of 90 degrees is a plan."""
-    return (0.0, 90.0) if robot.tree.planar else (TURN, TILT)
-
-
-def view(turn: float, tilt: float) -> Array:
-    """Two rows that make a picture of points: turned about z, then seen from above by the tilt (degrees)."""
+def view_rows(turn: float, tilt: float) -> Array:
+    """Return rows to the right, up and towards the reader of a view turned about z and raised by a tilt (degrees)."""
     c, s = np.cos(np.radians(turn)), np.sin(np.radians(turn))
     up, along = np.sin(np.radians(tilt)), np.cos(np.radians(tilt))
-    return np.array([[c, -s, 0.0], [s * up, c * up, along]])
+    return np.array([[c, -s, 0.0], [s * up, c * up, along], [-s * along, -c * along, up]])
+
+
+def _chains(bones: Skeleton) -> list[tuple[list[int], str]]:
+    """Return the points and kinds of lines: edges that follow each other are one, those of a plate are its face."""
+    plates = {face.link for face in bones.faces if face.kind == "plate"}
+    chains: list[tuple[list[int], Edge]] = []
+    for edge in bones.edges:
+        if edge.kind == "plate" and edge.link in plates:
+            continue
+        last = chains[-1] if chains else None
+        if last is not None and (last[0][-1], *last[1][2:]) == (edge.first, *edge[2:]):
+            last[0].append(edge.second)
+        else:
+            chains.append(([edge.first, edge.second], edge))
+    return [(chain, edge.kind) for chain, edge in chains]
+
+
+def _round_below(value: float) -> float:
+    """Return the largest of 1, 2 and 5 times a power of ten that is not larger."""
+    power = 10.0 ** np.floor(np.log10(value))
+    return float(power * max(step for step in (1, 2, 5) if step * power <= value * (1 + 1e-9)))
+
+
+# -- symbols: paths in points of the figure, around the joint ---------------------------------------------------------
+
+
+def _extent(path: Path) -> float:
+    """Return the marker size at which matplotlib draws a path in its own points."""
+    return 2.0 * float(np.abs(path.vertices).max())
+
+
+def _marker(path: Path, face: str, scale: float = 1.0) -> dict[str, Any]:
+    """Return the style of a symbol as a marker of a line without a line."""
+    return {
+        "linestyle": "", "marker": path, "markersize": _extent(path) * scale, "markerfacecolor": face,
+        "markeredgecolor": GROUND if face == GROUND else INK, "markeredgewidth": 0.9 * scale,
+    }  # fmt: skip
+
+
+def _strokes(*lines: Sequence[Sequence[float]]) -> Path:
+    """Return a path of separate lines."""
+    from matplotlib.path import Path
+
+    codes = [code for line in lines for code in (Path.MOVETO, *[Path.LINETO] * (len(line) - 1))]
+    return Path(np.array([point for line in lines for point in line], dtype=float), codes)
+
+
+def _disc(radius: float) -> Path:
+    from matplotlib.path import Path
+
+    return Path.circle((0.0, 0.0), radius)
+
+
+def _base(side: float) -> Path:
+    """A bearing block on hatched ground, below (1) or above (-1)."""
+    ground = -8.5 * side
+    hatching = [[(x, ground), (x - 2.6, ground - 3.0 * side)] for x in (-5.0, -2.0, 1.0, 4.0, 7.0)]
+    return _strokes([(0, 0), (-4.5, ground), (4.5, ground), (0, 0)], [(-7.5, ground), (7.5, ground)], *hatching)
+
+
+def _rectangle(half_length: float, half_width: float, angle: float) -> Path:
+    x, y = half_length, half_width
+    corners = np.array([[x, y], [-x, y], [-x, -y], [x, -y], [x, y]])
+    c, s = np.cos(angle), np.sin(angle)
+    return _strokes(corners @ np.array([[c, s], [-s, c]]))
+
+
+def _pin(arm: Array, share: float) -> Path:
+    """A revolute joint in space: a pin along its axis, a disc where the axis points at the reader."""
+    return _disc(3.2) if share < 0.35 else _rectangle(7.0 * share, 2.6, float(np.arctan2(arm[1], arm[0])))
+
+
+def _symbol(kind: str, angle: float) -> Path:
+    """The symbol of a joint in a plan or in the legend."""
+    from matplotlib.path import Path
+
+    match kind:
+        case "prismatic":
+            return _rectangle(7.0, 4.4, angle)
+        case "universal":
+            return Path.make_compound_path(_rectangle(6.5, 2.2, angle + 0.5), _rectangle(6.5, 2.2, angle + 2.1))
+        case "spherical":
+            return Path.make_compound_path(_disc(4.4), _disc(1.8))
+        case "clamp":
+            return _rectangle(1.5, 6.0, angle)
+        case "end":
+            return Path.make_compound_path(_strokes([(-6, 0), (6, 0)], [(0, -6), (0, 6)]), _disc(3.0))
+        case _:
+            return _disc(3.6)

@@ -1,4 +1,4 @@
-"""Figures of runs: time series, energies, spectra, sections."""
+"""Figures of runs: time series, energies, spectra, comparisons with measurements, sections of beams."""
 
 from __future__ import annotations
 
@@ -17,48 +17,34 @@ from parflex.view.style import (
     LINES,
     MEASURED,
     REST,
-    figure_style,
-    finished,
+    TEXT,
+    drawing,
     legend_above,
-    new_figure,
     time_axis,
-    titled,
 )
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = np.ndarray
-
-MOST_PANELS = 8
+Columns = Mapping[str, Array]
+Chosen = Sequence[str] | None
+File = str | Path | None
 
 ENERGIES = ("energy.kinetic", "energy.elastic", "energy.gravity", "energy.total")
-
-MOST = 8  # quantities in one figure
-
-Columns = Mapping[str, Array]
-
-MOST_LINES = 8  # in one panel: more cannot be told apart
-
+MOST_PANELS, MOST_LINES = 8, 8  # of a figure, and of a panel: more cannot be distinguished
 FEWEST = 16  # rows of a spectrum
+DECADES = 5  # of amplitudes below the largest one that a spectrum shows
 
 
-def draw_run(run: Columns, path: str | Path | None = None, columns: Sequence[str] | None = None,
-             robot: Robot | None = None, title: str = "") -> Figure:  # fmt: skip
-    """Columns of a run over time, one panel for each unit.
+def draw_run(run: Columns, path: File = None, columns: Chosen = None, robot: Robot | None = None, title: str = "",
+             width: str = TEXT) -> Figure:  # fmt: skip
+    """Draw columns of a run over time, one panel for each unit.
 
     Parameters
     ----------
-    run : Run or Mapping[str, Array]
-        Columns by name, with time 't' in s.
-    path : str or Path, default None
-        File to write: SVG, PDF or PNG; None writes none.
-    columns : Sequence[str], default None
-        Columns to show; None: end effector, efforts and energies.
-    robot : Robot, default None
-        Robot, from `load`.
-    title : str, default ""
-        Title of the figure.
+    run, path, columns, robot, title, width
+        See `parflex.api.WORDS`.
 
     Returns
     -------
@@ -66,8 +52,7 @@ def draw_run(run: Columns, path: str | Path | None = None, columns: Sequence[str
         Matplotlib figure; a notebook shows it.
     """
     groups = grouped(chosen_columns(run, columns), robot)
-    with figure_style():
-        figure = new_figure(0.6 + 1.75 * len(groups))
+    with drawing(path, 0.6 + 1.6 * len(groups), width, title) as figure:
         panels = figure.subplots(len(groups), 1, sharex=True, squeeze=False)[:, 0]
         for panel, ((unit, kind), names) in zip(panels, groups.items(), strict=True):
             for name in names:
@@ -75,21 +60,16 @@ def draw_run(run: Columns, path: str | Path | None = None, columns: Sequence[str
             panel.set_ylabel(axis_label(kind, unit))
             legend_above(panel, len(names))
         time_axis(panels[-1], run["t"])
-        titled(figure, title)
-        return finished(figure, path)
+    return figure
 
 
-def draw_energies(run: Columns, path: str | Path | None = None, title: str = "") -> Figure:
-    """Kinetic, elastic, gravitational and total energy over time, and the change of the total.
+def draw_energies(run: Columns, path: File = None, title: str = "", width: str = TEXT) -> Figure:
+    """Draw kinetic, elastic, gravitational and total energy over time, and the change of the total.
 
     Parameters
     ----------
-    run : Run or Mapping[str, Array]
-        Columns by name, with time 't' in s.
-    path : str or Path, default None
-        File to write: SVG, PDF or PNG; None writes none.
-    title : str, default ""
-        Title of the figure.
+    run, path, title, width
+        See `parflex.api.WORDS`.
 
     Returns
     -------
@@ -97,8 +77,7 @@ def draw_energies(run: Columns, path: str | Path | None = None, title: str = "")
         Matplotlib figure; a notebook shows it.
     """
     names = energy_columns(run)
-    with figure_style():
-        figure = new_figure(4.4)
+    with drawing(path, 4.0, width, title) as figure:
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
         for name, colour in zip(ENERGIES, LINES, strict=False):
             if name in names:
@@ -109,8 +88,126 @@ def draw_energies(run: Columns, path: str | Path | None = None, title: str = "")
         below.plot(run["t"], run["energy.total"] - run["energy.total"][0], color=LINES[3])
         below.set_ylabel("change of total (J)")
         time_axis(below, run["t"])
-        titled(figure, title)
-        return finished(figure, path)
+    return figure
+
+
+def draw_spectrum(run: Columns, path: File = None, columns: Chosen = None, robot: Robot | None = None,
+                  natural: Array | None = None, highest: float | None = None, title: str = "",
+                  width: str = TEXT) -> Figure:  # fmt: skip
+    """Draw the amplitude spectrum of columns of a run, one panel for each unit, over five decades.
+
+    Parameters
+    ----------
+    run, path, columns, robot, natural, highest, title, width
+        See `parflex.api.WORDS`.
+
+    Returns
+    -------
+    Figure
+        Matplotlib figure; a notebook shows it.
+    """
+    groups = grouped(chosen_columns(run, columns), robot)
+    spectra = {name: spectrum(run["t"], run[name]) for names in groups.values() for name in names}
+    top = highest or max(float(f[-1]) for f, _ in spectra.values())
+    with drawing(path, 0.6 + 2.0 * len(groups), width, title) as figure:
+        panels = figure.subplots(len(groups), 1, sharex=True, squeeze=False)[:, 0]
+        for panel, ((unit, kind), names) in zip(panels, groups.items(), strict=True):
+            largest = 0.0
+            for name in names:
+                f, amplitude = spectra[name]
+                shown = (f > 0) & (f <= top)
+                largest = max(largest, float(amplitude[shown].max(initial=0.0)))
+                panel.semilogy(f[shown], amplitude[shown], label=name)
+            if largest:  # lines leave the panel below: numbers that small are leakage and rounding
+                panel.set_ylim(largest * 10.0**-DECADES, 3 * largest)
+            for k, value in enumerate(value for value in ([] if natural is None else natural) if value <= top):
+                panel.axvline(value, color=MEASURED, linewidth=0.7, linestyle=":", zorder=0,
+                              label="natural frequencies" if k == 0 else None)  # fmt: skip
+                panel.text(value, 0.02, f" {k + 1}", transform=panel.get_xaxis_transform(), fontsize=7.5)
+            panel.set_ylabel(f"{kind} amplitude ({unit})" if unit else "amplitude")
+            legend_above(panel, len(names) + (natural is not None))
+        panels[-1].set_xlabel("frequency (Hz)")
+        panels[-1].set_xlim(0, top)
+    return figure
+
+
+def draw_comparison(run: Columns, measured: Columns, path: File = None, columns: Chosen = None,
+                    robot: Robot | None = None, title: str = "", width: str = TEXT) -> Figure:  # fmt: skip
+    """Draw computed and measured columns, and below each pair their difference.
+
+    Parameters
+    ----------
+    run, measured, path, columns, robot, title, width
+        See `parflex.api.WORDS`.
+
+    Returns
+    -------
+    Figure
+        Matplotlib figure; a notebook shows it.
+    """
+    differences = run_differences(run, measured, columns)
+    with drawing(path, 0.6 + 2.5 * len(differences), width, title) as figure:
+        panels = figure.subplots(2 * len(differences), 1, sharex=True, height_ratios=[2.4, 1] * len(differences))
+        for above, below, (name, difference) in zip(panels[::2], panels[1::2], differences.items(), strict=True):
+            unit, kind = unit_of(name, robot)
+            above.plot(measured["t"], measured[name], color=MEASURED, linewidth=0.9, label=f"{name}, measured")
+            above.plot(run["t"], run[name], color=LINES[0], label=f"{name}, computed")
+            above.set_ylabel(axis_label(kind, unit))
+            legend_above(above, 2)
+            below.plot(difference.times, difference.values, color=LINES[1], linewidth=0.9)
+            below.set_ylabel(axis_label("difference", unit))
+            below.set_title(
+                f"rms {difference.rms:.3g} {unit}, largest {difference.largest:.3g} {unit}", fontsize=8, pad=2
+            )
+        time_axis(panels[-1], run["t"])
+    return figure
+
+
+def draw_sections(run: Columns, path: File = None, columns: Chosen = None, instant: float | None = None,
+                  title: str = "", width: str = TEXT) -> Figure:  # fmt: skip
+    """Draw section forces and stresses along beams, and over time where they are largest.
+
+    On the left at one time, with the limits of the whole run around it; on the right over time at the place of the
+    largest value. The run needs columns at several places of a beam: `outputs=["BEAM.Mz@0:1:21"]`.
+
+    Parameters
+    ----------
+    run, path, instant, title, width
+        See `parflex.api.WORDS`.
+    columns : Sequence[str], default None
+        Columns to show, e.g. 'BEAM.Mz@*'; None: all of beams.
+
+    Returns
+    -------
+    Figure
+        Matplotlib figure; a notebook shows it.
+    """
+    beams, t = along_beams(run, columns), np.asarray(run["t"])
+    if instant is not None and not t[0] <= instant <= t[-1]:
+        raise InputError(
+            f"the run has no time {instant:g} s", key="instant", value=instant, hint=f"give {t[0]:g} to {t[-1]:g} s"
+        )
+    with drawing(path, 0.6 + 2.1 * len(beams), width, title) as figure:
+        panels = figure.subplots(len(beams), 2, squeeze=False, width_ratios=[1, 1.15])
+        for (along, over), beam in zip(panels, beams, strict=True):
+            unit, kind = unit_of(f"{beam.name}@0")
+            most, place = divmod(int(np.nanargmax(np.abs(beam.values))), len(beam.s))
+            row = most if instant is None else int(np.abs(t - instant).argmin())
+            low, high = beam.values.min(axis=0), beam.values.max(axis=0)
+            along.fill_between(beam.s, low, high, color=REST, alpha=0.45, lw=0, label="whole run")
+            along.plot(beam.s, beam.values[row], color=LINES[0], label=f"t = {t[row]:.4g} s")
+            along.set_ylabel(f"{kind} ({unit})")
+            along.set_title(beam.name)
+            over.plot(t, beam.values[:, place], color=LINES[1], lw=1.0, label=f"s = {beam.s[place]:.3g}")
+            over.axvline(t[row], color=LINES[0], lw=0.7, linestyle=":")
+            along.set_xlim(0, 1)
+            legend_above(along, 2)
+            legend_above(over, 1)
+            time_axis(over, t)
+            over.set_xlabel("")
+        panels[-1, 0].set_xlabel("place s along the beam")
+        time_axis(panels[-1, 1], t)
+    return figure
 
 
 def energy_columns(run: Columns) -> list[str]:
@@ -120,106 +217,6 @@ def energy_columns(run: Columns) -> list[str]:
             "the run has no energy columns", key="column", value="energy.total", hint="use one of 'simulate'"
         )
     return [name for name in ENERGIES if name in run and np.ptp(run[name]) + np.abs(run[name]).max(initial=0.0) > 0]
-
-
-def draw_spectrum(run: Columns, path: str | Path | None = None, columns: Sequence[str] | None = None,
-                  robot: Robot | None = None, natural: Array | None = None, highest: float | None = None,
-                  title: str = "") -> Figure:  # fmt: skip
-    """Amplitude spectrum of columns of a run, one panel for each unit.
-
-    Parameters
-    ----------
-    run : Run or Mapping[str, Array]
-        Columns by name, with time 't' in s.
-    path : str or Path, default None
-        File to write: SVG, PDF or PNG; None writes none.
-    columns : Sequence[str], default None
-        Columns to show; None: end effector, efforts and energies.
-    robot : Robot, default None
-        Robot, from `load`.
-    natural : Array, default None
-        Natural frequencies, drawn as thin lines (Hz).
-    highest : float, default None
-        Highest frequency drawn (Hz).
-    title : str, default ""
-        Title of the figure.
-
-    Returns
-    -------
-    Figure
-        Matplotlib figure; a notebook shows it.
-    """
-    groups = grouped(chosen_columns(run, columns), robot)
-    top = 0.0
-    with figure_style():
-        figure = new_figure(0.6 + 2.0 * len(groups))
-        panels = figure.subplots(len(groups), 1, sharex=True, squeeze=False)[:, 0]
-        for panel, ((unit, kind), names) in zip(panels, groups.items(), strict=True):
-            for name in names:
-                f, amplitude = spectrum(run["t"], run[name])
-                top = float(f[-1])
-                floor = max(float(amplitude[1:].max(initial=0.0)) * 1e-6, 1e-300)
-                panel.semilogy(f[1:], np.maximum(amplitude[1:], floor), label=name)
-            for k, value in enumerate([] if natural is None else natural):
-                panel.axvline(value, color=MEASURED, linewidth=0.7, linestyle=":", zorder=0)
-                if panel is panels[0] and value <= (highest or top):
-                    panel.annotate(
-                        f"{k + 1}", (value, 1.0), xycoords=("data", "axes fraction"), xytext=(2, -8),
-                        textcoords="offset points", fontsize=7.5, color=MEASURED,
-                    )  # fmt: skip
-            panel.set_ylabel(f"amplitude ({unit})" if unit else "amplitude")
-            panel.set_title(kind, fontsize=9, fontweight="normal", pad=4)
-            legend_above(panel, len(names))
-        panels[-1].set_xlabel("frequency (Hz)")
-        panels[-1].set_xlim(0, highest or top)
-        titled(figure, title)
-        return finished(figure, path)
-
-
-def draw_comparison(run: Columns, measured: Columns, path: str | Path | None = None,
-                    columns: Sequence[str] | None = None, robot: Robot | None = None,
-                    title: str = "") -> Figure:  # fmt: skip
-    """Computed and measured columns, and below each pair their difference.
-
-    Parameters
-    ----------
-    run : Run or Mapping[str, Array]
-        Columns by name, with time 't' in s.
-    measured : Run or Mapping[str, Array]
-        Measured columns by name, with time 't' in s.
-    path : str or Path, default None
-        File to write: SVG, PDF or PNG; None writes none.
-    columns : Sequence[str], default None
-        Columns to show; None: end effector, efforts and energies.
-    robot : Robot, default None
-        Robot, from `load`.
-    title : str, default ""
-        Title of the figure.
-
-    Returns
-    -------
-    Figure
-        Matplotlib figure; a notebook shows it.
-    """
-    differences = run_differences(run, measured, columns)
-    chosen = list(differences)
-    with figure_style():
-        figure = new_figure(0.6 + 2.5 * len(chosen))
-        panels = figure.subplots(2 * len(chosen), 1, sharex=True, height_ratios=[2.4, 1] * len(chosen))
-        for k, name in enumerate(chosen):
-            unit, kind = unit_of(name, robot)
-            above, below = panels[2 * k], panels[2 * k + 1]
-            above.plot(measured["t"], measured[name], color=MEASURED, linewidth=0.9, label=f"{name}, measured")
-            above.plot(run["t"], run[name], color=LINES[0], label=f"{name}, computed")
-            above.set_ylabel(axis_label(kind, unit))
-            legend_above(above, 2)
-            below.plot(differences[name].times, differences[name].values, color=LINES[1], linewidth=0.9)
-            below.set_ylabel(f"difference ({unit})" if unit else "difference")
-            note = f"rms {differences[name].rms:.3g} {unit}, largest {differences[name].largest:.3g} {unit}"
-            below.set_title(note, fontsize=8, fontweight="normal", pad=2)
-        time_axis(panels[-1], run["t"])
-        titled(figure, title)
-        return finished(figure, path)
 
 
 def grouped(columns: Sequence[str], robot: Robot | None) -> dict[tuple[str, str], list[str]]:
@@ -252,60 +249,6 @@ class AlongBeam(NamedTuple):
     values: Array
 
 
-def draw_sections(run: Columns, path: str | Path | None = None, columns: Sequence[str] | None = None,
-                  instant: float | None = None, title: str = "") -> Figure:  # fmt: skip
-    """Section forces and stresses along beams, and over time where they are largest.
-
-    On the left at one time, with the limits of the whole run around it; on the right over time at the place of the
-    largest value. The run needs columns at several places of a beam: `outputs=["BEAM.Mz@0:1:21"]`.
-
-    Parameters
-    ----------
-    run : Run or Mapping[str, Array]
-        Columns by name, with time 't' in s.
-    path : str or Path, default None
-        File to write: SVG, PDF or PNG; None writes none.
-    columns : Sequence[str], default None
-        Columns to show, e.g. 'BEAM.Mz@*'; None: all of beams.
-    instant : float, default None
-        Time at which the beam is drawn; None: that of the largest value (s).
-    title : str, default ""
-        Title of the figure.
-
-    Returns
-    -------
-    Figure
-        Matplotlib figure; a notebook shows it.
-    """
-    beams, t = along_beams(run, columns), np.asarray(run["t"])
-    if instant is not None and not t[0] <= instant <= t[-1]:
-        raise InputError(
-            f"the run has no time {instant:g} s", key="instant", value=instant, hint=f"give {t[0]:g} to {t[-1]:g} s"
-        )
-    with figure_style():
-        figure = new_figure(0.6 + 2.1 * len(beams))
-        panels = figure.subplots(len(beams), 2, squeeze=False, width_ratios=[1, 1.15])
-        for (along, over), beam in zip(panels, beams, strict=True):
-            unit, kind = unit_of(f"{beam.name}@0")
-            most, place = divmod(int(np.nanargmax(np.abs(beam.values))), len(beam.s))
-            row = most if instant is None else int(np.abs(t - instant).argmin())
-            along.fill_between(beam.s, beam.values.min(axis=0), beam.values.max(axis=0), color=REST, alpha=0.45, lw=0)
-            along.plot(beam.s, beam.values[row], color=LINES[0], label=f"t = {t[row]:.4g} s; grey: whole run")
-            along.set_ylabel(f"{kind} ({unit})")
-            along.set_title(beam.name, fontsize=9, pad=14)
-            over.plot(t, beam.values[:, place], color=LINES[1], lw=1.0, label=f"s = {beam.s[place]:.3g}")
-            over.axvline(t[row], color=LINES[0], lw=0.7, linestyle=":")
-            along.set_xlim(0, 1)
-            for panel in (along, over):
-                legend_above(panel, 1)
-            time_axis(over, t)
-            over.set_xlabel("")
-        panels[-1, 0].set_xlabel("place s along the beam")
-        time_axis(panels[-1, 1], t)
-        titled(figure, title)
-        return finished(figure, path)
-
-
 def along_beams(run: Columns, columns: Sequence[str] | None = None) -> list[AlongBeam]:
     """Quantities of beams of which a run has several places, in the order of its columns."""
     places: dict[str, dict[float, str]] = {}
@@ -314,7 +257,7 @@ def along_beams(run: Columns, columns: Sequence[str] | None = None) -> list[Alon
         if match is not None:
             places.setdefault(match[1], {})[float(match[2])] = column
     profiles = {name: by_place for name, by_place in places.items() if len(by_place) > 1}
-    if not profiles or len(profiles) > MOST:
+    if not profiles or len(profiles) > MOST_PANELS:
         known = f"{len(profiles)} quantities of beams do not fit into one figure" if profiles else ""
         raise InputError(
             known or "the run has no beam with columns at several places", key="columns", value=len(profiles),
@@ -442,14 +385,12 @@ def _is_pose(name: str) -> bool:
 
 
 def spectrum_peaks(run: Columns, columns: Sequence[str] | None = None) -> dict[str, list[float]]:
-    """Frequencies of the largest peaks of columns of a run.
+    """Return the frequencies of the largest peaks of columns of a run.
 
     Parameters
     ----------
-    run : Run or Mapping[str, Array]
-        Columns by name, with time 't' in s.
-    columns : Sequence[str], default None
-        Columns to show; None: end effector, efforts and energies.
+    run, columns
+        See `parflex.api.WORDS`.
 
     Returns
     -------
@@ -460,14 +401,12 @@ def spectrum_peaks(run: Columns, columns: Sequence[str] | None = None) -> dict[s
 
 
 def run_differences(run: Columns, measured: Columns, columns: Sequence[str] | None = None) -> dict[str, Difference]:
-    """RMS and largest difference between a run and measurements, by column.
+    """Return the RMS and the largest difference between a run and measurements, by column.
 
     Parameters
     ----------
-    run : Run or Mapping[str, Array]
-        Columns by name, with time 't' in s.
-    measured : Run or Mapping[str, Array]
-        Measured columns by name, with time 't' in s.
+    run, measured
+        See `parflex.api.WORDS`.
     columns : Sequence[str], default None
         Columns to compare; None: those that both have.
 

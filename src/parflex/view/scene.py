@@ -9,60 +9,52 @@ mesh.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
-from parflex.closure.constraints import Loop
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, pose
 from parflex.robot.robot import Robot
 from parflex.tree.build_elements import read_section
-from parflex.tree.tree import GROUND, Link, Place
+from parflex.tree.tree import GROUND, Link
 from parflex.view.meshes import MESHES, placed_meshes
 from parflex.view.skeleton import (
     BodyPoints,
+    Mark,
     Skeleton,
     beam_of,
+    coupled_links,
     extent,
     is_platform,
-    link_points,
-    outline,
     skeleton,
-    spanning_lines,
     velocities,
 )
 from parflex.view.solids import (
-    ElementBar,
+    SIDES,
     Solid,
     along,
     arrow,
     box,
     circle,
     cylinder,
-    element_bars,
-    element_places,
     hull_solid,
     merged,
-    polygon_prism,
     sphere,
     sweep_faces,
+    unit_bar,
 )
 from parflex.view.style import SOLIDS
 
 Array = np.ndarray
 
-BAR, PIN, MOTOR, BALL, PLATE = 0.009, 0.014, 0.021, 0.015, 0.014  # radii and thickness, of the size of the robot
-
-WHEEL, TOOTH, WIDTH = 0.034, 0.007, 0.012  # radius, height of teeth and width, of the size of the robot
-
-THREAD, LINE = 0.017, 0.0025  # radii
-
-TEETH, RIDGES = 14, 6
-
-X = np.array([1.0, 0.0, 0.0])
+# Radii and thicknesses, of the size of the robot
+BAR, PIN, MOTOR, BALL, PLATE, PLANE, WHEEL = 0.009, 0.014, 0.021, 0.015, 0.014, 0.006, 0.034
+BARS = {"slide": 0.0072, "sleeve": 0.0135, "bar": 0.006, "element": 0.003, "coupling": 0.0025}
+GROUPS = {"platform": "platform", "plate": "platform", "rail": "slides", "sleeve": "joints", "slide": "slides",
+          "coupling": "couplings", "element": "joints", "bar": "joints", "plane": "platform"}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,15 +107,16 @@ class Scene:
         P = np.array([*at.position, np.zeros(3)])
         numbers, links, places = self._fixed
         result[numbers] = np.einsum("nij,nj->ni", R[links], places) + P[links]
+        points = self.skeleton.points(q, at)
         for part, body in self._moving:
-            result[part] = body.placed(q) @ R[body.link].T + P[body.link]
+            result[part] = body.placed(q, points) @ R[body.link].T + P[body.link]
         return result
 
     def shape(self, q: Array, rates: Array) -> Array:
         """How all vertices move in a mode, the largest displacement of the robot's own points being 1."""
-        displacements = velocities(self.robot, self.vertices, q, rates, self.size)
-        bones = velocities(self.robot, self.skeleton.points, q, rates, self.size)
-        largest = float(np.linalg.norm(bones, axis=1).max(initial=0.0))
+        displacements = velocities(self.robot, self.vertices, q, rates)
+        bones = velocities(self.robot, self.skeleton.points, q, rates)
+        largest = float(np.linalg.norm(bones[self.skeleton.body], axis=1).max(initial=0.0))
         return displacements / (largest or 1.0)
 
     def bounds(self, q: Array) -> tuple[Array, Array]:
@@ -135,7 +128,7 @@ class Scene:
 def scene(robot: Robot) -> Scene:
     """The meshes that show a robot."""
     bones = skeleton(robot)
-    size = extent(bones.points(robot.home))
+    size = extent(bones.points(robot.home)[bones.body])
     parts = sorted(parts_of(robot, bones, size), key=lambda part: list(SOLIDS).index(part.group))
     meshes, start = [], 0
     for name, colour in SOLIDS.items():
@@ -198,7 +191,7 @@ class Part(Protocol):
     def count(self) -> int:
         """Number of its vertices."""
 
-    def placed(self, q: Array) -> Array:
+    def placed(self, q: Array, points: Array) -> Array:
         """Its vertices in the axes of the link."""
 
 
@@ -216,30 +209,34 @@ class Fixed(Record):
         """Number of its vertices."""
         return len(self.local)
 
-    def placed(self, q: Array) -> Array:
+    def placed(self, q: Array, points: Array) -> Array:
         """Its vertices in the axes of the link."""
         return self.local
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rod(Record):
-    """A rod from the root of a slide to its carriage: as long as the stroke."""
+class Bar(Record):
+    """A bar between two points of the skeleton that belong to two bodies."""
 
     group: str
-    link: int
-    at_carriage: Array
-    per_stroke: Array
-    faces: Array
-    coordinate: int
+    first: int
+    second: int
+    radius: float
+    link: int = field(default=GROUND, init=False)
+
+    @property
+    def faces(self) -> Array:
+        """Its triangles."""
+        return unit_bar(SIDES)[1]
 
     @property
     def count(self) -> int:
         """Number of its vertices."""
-        return len(self.at_carriage)
+        return len(unit_bar(SIDES)[0])
 
-    def placed(self, q: Array) -> Array:
-        """Its vertices in the axes of the carriage."""
-        return self.at_carriage + self.per_stroke * q[self.coordinate]
+    def placed(self, q: Array, points: Array) -> Array:
+        """Its vertices in the world."""
+        return cylinder(points[self.first], points[self.second], self.radius)[0]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -262,7 +259,7 @@ class Swept(Record):
         """Number of its vertices."""
         return (len(self.body.r0) + 2) * len(self.ring)
 
-    def placed(self, q: Array) -> Array:
+    def placed(self, q: Array, points: Array) -> Array:
         """Its vertices in the axes of the root."""
         e = q[self.coordinates]
         turns, places = self.body.turned(e), self.body.displaced(e)
@@ -303,7 +300,7 @@ class Sheet:
         """Number of its vertices."""
         return 2 * len(self.body.r0) + 4 * len(self.rim) if self.body.thickness else len(self.body.r0)
 
-    def placed(self, q: Array) -> Array:
+    def placed(self, q: Array, points: Array) -> Array:
         """Its vertices in the axes of the body."""
         e = q[self.coordinates]
         middle = self.body.displaced(e)
@@ -319,30 +316,46 @@ class Sheet:
 
 
 def parts_of(robot: Robot, bones: Skeleton, size: float) -> list[Part]:
-    """All parts of a robot whose largest extent is `size`."""
+    """Return all parts of a robot whose largest extent is `size`."""
     parts: list[Part] = []
-    motors = {robot.tree.link_of_rate[k] for k in robot.actuated}
-    for j, link in enumerate(robot.tree.links):
-        if link.strut:
+    motors = {mark.point for mark in bones.marks if mark.motor}
+    plates = {link for link, _, body in bones.elastic if len(body.triangles)}
+    faced = {face.link for face in bones.faces if face.kind == "platform"}
+    for edge in bones.edges:
+        group = GROUPS.get(edge.kind, "links")
+        group = "motors" if edge.kind in ("sleeve", "bar") and motors & set(edge[:2]) else group
+        ends = bones.r0[[edge.first, edge.second]]
+        if edge.kind in ("beam", "plate") or (edge.kind == "platform" and edge.link in faced):
             continue
-        parts += _body(robot, j, size)
-        parts += _joint(link, j, size, j in motors)
-        if link.joint.unit == "m":
-            parts += _slide(robot, link, j, size, j in motors)
+        if edge.kind == "rail":
+            way = ends[1] - ends[0]
+            sides = np.array([1.8 * MOTOR * size, 1.8 * MOTOR * size, np.linalg.norm(way)])
+            group = "ground" if edge.link == GROUND else group
+            parts.append(Fixed(group, edge.link, *box(ends.mean(axis=0), along(way), sides)))
+        elif bones.link[edge.first] == bones.link[edge.second]:
+            parts.append(Fixed(group, edge.link, *cylinder(ends[0], ends[1], BARS.get(edge.kind, BAR) * size)))
+        else:
+            parts.append(Bar(group, edge.first, edge.second, BARS[edge.kind] * size))
+    for face in bones.faces:
+        thickness, margin = (PLANE, 0.0) if face.kind == "plane" else (PLATE, 1.6 * PIN)
+        if face.link not in plates:
+            solid = hull_solid(bones.r0[list(face.corners)], thickness * size, margin * size)
+            parts.append(Fixed(GROUPS.get(face.kind, "links"), face.link, *solid))
+    here = bones.points(robot.home)
+    middle = float(here[bones.body, 2].mean())
+    for mark in bones.marks:
+        parts += _joint(bones, mark, here, size, middle)
     for j, _, body in bones.elastic:
         link = robot.tree.links[j]
-        if body.kind == "beam":
+        if body.kind == "beam" and len(body.r0) > 1:
             parts.append(Swept("beams", j, body, section_ring(robot, link), link.e))
         elif len(body.triangles):
             parts.append(Sheet("platform" if is_platform(link) else "beams", j, body, link.e))
         elif len(body.r0) > 1:
             ring = circle(BAR * size, 16) @ along(body.r0[-1] - body.r0[0])[:, :2].T
             parts.append(Swept("beams", j, body, ring, link.e))
-    for loop in robot.closures.loops:
-        parts += _closure(robot, loop, size)
-    parts += [Fixed("couplings", j, *mark(robot, j, size)) for j in coupled_links(robot)]
-    parts += [Fixed(MESHES, link, points, faces) for link, points, faces in placed_meshes(robot)]
-    return [*parts, *lines_between(robot, size), *element_bars(robot, size), *_feet(robot, size)]
+    parts += [Fixed("couplings", j, *_wheel(robot.tree.links[j], size)) for j in coupled_links(robot)]
+    return [*parts, *(Fixed(MESHES, link, points, faces) for link, points, faces in placed_meshes(robot))]
 
 
 def section_ring(robot: Robot, link: Link) -> Array:
@@ -364,172 +377,38 @@ def section_ring(robot: Robot, link: Link) -> Array:
     return np.column_stack([np.zeros(len(ring)), ring @ np.array([[c, s], [-s, c]])])
 
 
-def _body(robot: Robot, j: int, size: float) -> list[Part]:
-    """A platform as the hull of its points, any other rigid link as bars between them."""
-    link, points = robot.tree.links[j], link_points(robot, j)
-    group = "platform" if is_platform(link) else "links"
-    if is_platform(link) and len(outline(points)) > 2:
-        return [Fixed(group, j, *hull_solid(points, PLATE * size, 1.6 * PIN * size))]
-    return [
-        Fixed(group, j, *cylinder(points[a], points[b], BAR * size))
-        for a, b in spanning_lines(points)
-        if np.linalg.norm(points[a] - points[b]) > 1e-3 * size
-    ]
-
-
-def _joint(link: Link, j: int, size: float, motor: bool) -> list[Part]:
-    """A pin along the axis, a ball for a spherical joint; motors are thicker."""
-    group = "motors" if motor else "joints"
-    zero = np.zeros(3)
-    if link.joint.unit == "rad":
-        axis = np.eye(3)[link.joint.axis]
-        return [Fixed(group, j, *_pin(zero, axis, (MOTOR if motor else PIN) * size))]
-    if link.joint.quaternion and not link.joint.moves_freely:
-        return [Fixed(group, j, *sphere(zero, BALL * size))]
-    return []
-
-
-def _pin(centre: Array, axis: Array, radius: float) -> Solid:
-    return cylinder(centre - 1.5 * radius * axis, centre + 1.5 * radius * axis, radius)
-
-
-def runs_on_rail(robot: Robot, link: Link, size: float) -> bool:
-    """Whether a slide is a carriage on a rail: it has no stroke at home."""
-    return link.joint.unit == "m" and not link.strut and abs(float(robot.home[link.q.start])) < 0.2 * size
-
-
-def _slide(robot: Robot, link: Link, j: int, size: float, motor: bool) -> list[Part]:
-    """A sleeve where the slide begins, and a rod from there to what it carries; without a stroke, a rail."""
-    axis, stroke = np.eye(3)[link.joint.axis], float(robot.home[link.q.start])
-    group = "motors" if motor else "joints"
-    direction = link.rotation @ axis * np.sign(stroke or 1.0)
-    sleeve = 0.5 * abs(stroke)
-    if runs_on_rail(robot, link, size):
-        low, high = link.limits or (stroke - 0.4 * size, stroke + 0.4 * size)
-        middle = link.position + link.rotation @ axis * (low + high) / 2
-        rail = box(middle, link.rotation, np.where(axis > 0, high - low, 0.9 * MOTOR * size))
-        block = box(np.zeros(3), np.eye(3), np.where(axis > 0, 3.2 * MOTOR * size, 2.4 * MOTOR * size))
-        return [Fixed("slides", link.parent, *rail), Fixed(group, j, *block)]
-    tube = cylinder(link.position, link.position + sleeve * direction, 1.5 * BAR * size)
-    unit, faces = cylinder(np.zeros(3), axis, 0.8 * BAR * size)
-    lengthwise = np.outer(unit @ axis, axis)
-    outward = faces[:, ::-1] if stroke > 0 else faces  # from the carriage back to the root: a mirrored bar
-    parts: list[Part] = [Fixed(group, link.parent, *tube)]
-    return [*parts, Rod("slides", j, unit - lengthwise, -lengthwise, outward, link.q.start)]
-
-
-def _closure(robot: Robot, loop: Loop, size: float) -> list[Part]:
-    """What ties two links: a pin, a cross, a ball, or a face that a point slides on."""
-    first, second = loop.first, loop.second
-    axis = first.rotation @ loop.u1 if not robot.tree.planar else _plane_normal(robot, first)
-    match loop.kind:
-        case "revolute" | "cylindrical":
-            return [Fixed("joints", first.link, *_pin(first.position, axis, PIN * size))]
-        case "universal":
-            cross = second.rotation @ loop.u2
-            return [
-                Fixed("joints", first.link, *_pin(first.position, axis, PIN * size)),
-                Fixed("joints", second.link, *_pin(second.position, cross, PIN * size)),
-            ]
-        case "point-on-plane" | "planar":
-            side = 0.16 * size
-            foot = _foot(robot, loop)
-            face = box(foot, along(axis), np.array([side, side, 0.006 * size]))
-            arm = [cylinder(np.zeros(3), foot, BAR * size)] if first.link != GROUND else []
-            return [
-                Fixed("platform", first.link, *merged([face, *arm])),
-                Fixed("joints", second.link, *sphere(second.position, BALL * size)),
-            ]
+def _joint(bones: Skeleton, mark: Mark, here: Array, size: float, middle: float) -> list[Part]:
+    """Return a pin along each axis, a ball, a block on a rail or a foot; those of motors are thicker."""
+    group, link, centre = "motors" if mark.motor else "joints", int(bones.link[mark.point]), bones.r0[mark.point]
+    match mark.kind:
+        case "revolute" | "universal":
+            at, radius = pose(bones.robot.tree, bones.robot.home), (MOTOR if mark.motor else PIN) * size
+            parts: list[Part] = []
+            for axis in mark.axes:  # each on the body that it is fixed to
+                carrier = int(bones.link[axis])
+                R, p = (at.rotation[carrier], at.position[carrier]) if carrier >= 0 else (np.eye(3), np.zeros(3))
+                arm = here[axis] - here[mark.point]
+                half = 1.5 * radius * arm / np.linalg.norm(arm)
+                at_axis = here[mark.point] - p
+                solid = cylinder((at_axis - half) @ R, (at_axis + half) @ R, radius)
+                parts.append(Fixed(group, carrier, *solid))
+            return parts
+        case "prismatic" if bones.link[mark.axes[0]] == link:
+            way = bones.r0[mark.axes[0]] - centre
+            return [Fixed(group, link, *box(centre, along(way), np.array([2.4, 2.4, 3.2]) * MOTOR * size))]
+        case "spherical":
+            return [Fixed(group, link, *sphere(centre, BALL * size))]
+        case "ground":
+            away = np.array([0.0, 0.0, 1.0 if here[mark.point, 2] > middle + 0.02 * size else -1.0])
+            foot = here[mark.point]
+            solid = cylinder(foot, foot + 2.2 * MOTOR * size * away, 0.9 * MOTOR * size, 2.0 * MOTOR * size)
+            return [Fixed("ground", GROUND, *solid)]
         case _:
-            return [Fixed("joints", second.link, *sphere(second.position, BALL * size))]
+            return []
 
 
-def _foot(robot: Robot, loop: Loop) -> Array:
-    """Where the point of the second link stands at home, in the axes of the first."""
-    at = pose(robot.tree, robot.home)
-    _, point = at.of(loop.second)
-    if loop.first.link == GROUND:
-        return point
-    return at.rotation[loop.first.link].T @ (point - at.position[loop.first.link])
-
-
-def _plane_normal(robot: Robot, place: Place) -> Array:
-    """The z axis of the world in the axes of a link of a planar robot; it is the same in every pose."""
-    if place.link == GROUND:
-        return np.array([0.0, 0.0, 1.0])
-    return pose(robot.tree, robot.home).rotation[place.link].T @ np.array([0.0, 0.0, 1.0])
-
-
-def _feet(robot: Robot, size: float) -> list[Part]:
-    """Blocks where the robot stands on the ground, or hangs from it."""
-    feet = [
-        link.position
-        for link in robot.tree.links
-        if link.parent == GROUND and not is_platform(link) and link.node is None and not link.strut
-    ]
-    feet += [place.position for _, *ends in element_places(robot) for place in ends if place.link == GROUND]
-    feet += [
-        place.position for loop in robot.closures.loops for place in (loop.first, loop.second) if place.link == GROUND
-    ]
-    middle = float(np.mean(pose(robot.tree, robot.home).position, axis=0)[2])
-    solids = []
-    for foot in feet:
-        away = np.array([0.0, 0.0, 1.0 if foot[2] > middle + 0.02 * size else -1.0])
-        solids.append(cylinder(foot, foot + 2.2 * MOTOR * size * away, 0.9 * MOTOR * size, 2.0 * MOTOR * size))
-    return [Fixed("ground", GROUND, *merged(solids))] if solids else []
-
-
-def coupled_links(robot: Robot) -> list[int]:
-    """Links on coupled joints, each once; struts and cables are lines, and need no mark."""
-    tree = robot.tree
-    names = dict.fromkeys(
-        name for coupling in robot.description.coupling for name in (coupling.joint, *coupling.others)
-    )
-    return [number for name in names if not tree.links[number := tree.number(name)].strut]
-
-
-def coupled_place(robot: Robot, name: str) -> Place:
-    """Where a coupled joint is: its link; of a strut or a cable, its first end."""
-    number = robot.tree.number(name)
-    if not robot.tree.links[number].strut:
-        return Place(number, np.eye(3), np.zeros(3))
-    element = next(entry for entry in robot.description.element if entry.name == name)
-    return robot.tree.places[element.between[0]]
-
-
-def mark(robot: Robot, j: int, size: float) -> Solid:
-    """The mark on a coupled joint, in the axes of its link: a toothed wheel that turns with it, or a thread."""
-    joint = robot.tree.links[j].joint
-    axis = np.eye(3)[joint.axis]
-    if joint.unit == "m":
-        steps = np.linspace(-2.5, 2.5, RIDGES) * WIDTH * size
-        half = 0.35 * WIDTH * size * axis
-        return merged(cylinder(step * axis - half, step * axis + half, THREAD * size) for step in steps)
-    angles = np.arange(4 * TEETH) * np.pi / (2 * TEETH)
-    radii = (WHEEL + TOOTH * np.tile([0.0, 1.0, 1.0, 0.0], TEETH)) * size
-    outline = np.stack([radii * np.cos(angles), radii * np.sin(angles)], axis=1)
-    vertices, faces = polygon_prism(outline, -WIDTH * size / 2, WIDTH * size / 2)
-    return vertices @ along(axis).T, faces
-
-
-def lines_between(robot: Robot, size: float) -> list[ElementBar]:
-    """A thin bar from the joint of each coupling to each of the others."""
-    bars = []
-    for coupling in robot.description.coupling:
-        for other in coupling.others:
-            first, second = (coupled_place(robot, name) for name in (coupling.joint, other))
-            unit, faces = cylinder(np.zeros(3), X, LINE * size)
-            bars.append(ElementBar("couplings", robot, first, second, unit, faces))
-    return bars
-
-
-def coupling_labels(robot: Robot, q: Array) -> dict[str, Array]:
-    """Where the name of each coupling stands: half way between its joint and the first of the others."""
-    at = pose(robot.tree, q)
-    return {
-        coupling.name: sum(
-            (at.of(coupled_place(robot, name))[1] for name in (coupling.joint, coupling.others[0])), np.zeros(3)
-        )
-        / 2
-        for coupling in robot.description.coupling
-    }
+def _wheel(link: Link, size: float) -> Solid:
+    """Return the mark on a coupled joint, in the axes of its link: a wheel of a revolute, a nut of a prismatic one."""
+    axis = np.eye(3)[link.joint.axis]
+    radius, half = (WHEEL, 0.2) if link.joint.unit == "rad" else (0.5 * WHEEL, 0.6)
+    return cylinder(-half * radius * size * axis, half * radius * size * axis, radius * size, sides=10)

@@ -7,16 +7,18 @@ configurations can be subtracted, scaled and played.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from parflex.bodies.beam import BeamElement
 from parflex.bodies.elastic import LineNodes, Node
 from parflex.bodies.modal import load_modal
+from parflex.closure.constraints import Loop
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, pose
 from parflex.robot.configuration import Configuration
@@ -24,13 +26,20 @@ from parflex.robot.robot import Robot, file_frame
 from parflex.robotfile import schema
 from parflex.spatial.rotations import hat
 from parflex.tree.tree import GROUND, Link, Place
-from parflex.view.solids import element_places
 
 Array = np.ndarray
 
 OUT = 0.02  # of the size of a plate: points farther from its plane stand out of it
 
 TOGETHER = 1e-9  # of the size of the robot: points nearer than that are one
+
+PARALLEL = 1e-6  # sine of the angle between axes that are one to rounding
+
+TURNING = {"revolute", "universal", "spherical"}
+
+AXIS, RAIL = 0.05, 0.25  # of the size of the robot: length of an axis, half length of a rail without limits
+
+E3 = np.eye(3)
 
 STATIONS = 13  # points along a beam, however many elements it has
 
@@ -39,28 +48,52 @@ MOST_NODES = 600  # that are drawn of a body given by modes
 FLAT = 1e-6  # of the size of a body: what is thinner is a row or a sheet of nodes
 
 
-@dataclass(frozen=True)
-class Edge:
-    """A line between two points: of a rigid link, a beam, a slide or a platform."""
+class Edge(NamedTuple):
+    """A line between two points of a link."""
 
     first: int
     second: int
-    kind: str  # link | beam | slide | platform | plate | element | bar
+    kind: str  # link | beam | sleeve | slide | rail | platform | plate | element | bar | ...
     link: int
+
+
+class Face(NamedTuple):
+    """The polygon of a rigid body, of an elastic platform, or of a plane on which a point slides."""
+
+    corners: tuple[int, ...]
+    kind: str  # link | platform | plate | plane
+    link: int
+
+
+class Mark(NamedTuple):
+    """A joint, a clamp, a foot on the ground or the end effector, at a point; `axes` are points along its axes."""
+
+    kind: str  # revolute | universal | spherical | prismatic | clamp | ground | end
+    point: int
+    axes: tuple[int, ...] = ()
+    motor: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Skeleton(Record):
-    """Points by the body that they are on, their coordinates there, and the edges between them."""
+    """Points by the body that they are on, their coordinates there, and what is drawn between them."""
 
     robot: Robot
     link: Array  # of each point; -1 is the ground
     r0: Array  # n x 3, in the axes of the link
     edges: tuple[Edge, ...]
     elastic: tuple[tuple[int, slice, BodyPoints], ...]  # link, its points, how they move
+    faces: tuple[Face, ...]
+    marks: tuple[Mark, ...]
+
+    @cached_property
+    def body(self) -> list[int]:
+        """Numbers of the points of bodies and joints: without rails, planes and points along axes."""
+        ends = {k for edge in self.edges if edge.kind != "rail" for k in edge[:2]}
+        return sorted(ends | {mark.point for mark in self.marks})
 
     def points(self, q: Array, at: Pose | None = None) -> Array:
-        """World places of all points (n x 3) at the positions `q`."""
+        """Return the world positions of all points (n x 3, m) at the positions `q`."""
         at = pose(self.robot.tree, q) if at is None else at
         local = self.r0.copy()
         for j, part, body in self.elastic:
@@ -70,24 +103,23 @@ class Skeleton(Record):
         return np.einsum("nij,nj->ni", R[self.link], local) + P[self.link]
 
     def pairs(self) -> Array:
-        """The edges as pairs of numbers of points (m x 2)."""
-        return np.array([(edge.first, edge.second) for edge in self.edges], dtype=int).reshape(-1, 2)
+        """Return the edges as pairs of point numbers (m x 2)."""
+        return np.array([edge[:2] for edge in self.edges], dtype=int).reshape(-1, 2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModeShape(Record):
-    """A mode as plain arrays: what is at rest at `points` moves to `points + amplitude * shape`.
+    """A mode as plain arrays: the undeformed `points` move to `points + amplitude * shape`.
 
-    `shape` has 1 as its largest displacement, so that an amplitude is a length. `edges` are pairs of numbers of points,
-    `kinds` says of each whether it is of a `link`, a `beam`, a `slide`, a `platform` or a `plate`, an `element`,
-    or a `bar`: rod or strut.
+    The largest displacement of `shape` is 1, so an amplitude is a length. `edges` are pairs of point numbers, `kinds`
+    the kind of each, as of `Edge`; `size` is the largest extent of the robot.
     """
 
     points: Array
     shape: Array
     edges: Array
     kinds: list[str]
-    size: float  # largest extent of the robot
+    size: float
 
 
 def skeleton(robot: Robot) -> Skeleton:
@@ -99,10 +131,11 @@ def mode_shape_points(robot: Robot, configuration: Configuration, mode: Array) -
     """How the points of a robot move in a mode: a column of `shapes`, over the rates of all coordinates."""
     bones = skeleton(robot)
     points = bones.points(configuration.q)
-    size = extent(points)
-    shape = velocities(robot, lambda q: bones.points(q), configuration.q, mode, size)
-    largest = float(np.linalg.norm(shape, axis=1).max(initial=0.0))
-    return ModeShape(points, shape / (largest or 1.0), bones.pairs(), [edge.kind for edge in bones.edges], size)
+    shape = velocities(robot, bones.points, configuration.q, mode)
+    largest = float(np.linalg.norm(shape[bones.body], axis=1).max(initial=0.0))
+    return ModeShape(
+        points, shape / (largest or 1.0), bones.pairs(), [edge.kind for edge in bones.edges], extent(points[bones.body])
+    )
 
 
 def extent(points: Array) -> float:
@@ -110,7 +143,7 @@ def extent(points: Array) -> float:
     return float(np.ptp(points, axis=0).max()) if len(points) else 1.0
 
 
-def velocities(robot: Robot, places: Any, q: Array, rates: Array, size: float) -> Array:
+def velocities(robot: Robot, places: Any, q: Array, rates: Array) -> Array:
     """Velocities of places that a function gives for positions, in a motion with these rates.
 
     Differences forth and back: with a step that moves things by 1e-5 of their size both its errors are near 1e-10.
@@ -151,6 +184,16 @@ def outline(points: Array) -> Array:
     return ConvexHull(centred @ across[:2].T).vertices
 
 
+def rim(triangles: Array) -> Array:
+    """Return the numbers of the points on the rim of a sheet, in order: edges of one triangle only."""
+    directed = {(int(t[k]), int(t[k - 2])) for t in triangles for k in range(3)}
+    following = {i: j for i, j in directed if (j, i) not in directed}
+    loop = [next(iter(following))]
+    while following[loop[-1]] != loop[0]:
+        loop.append(following[loop[-1]])
+    return np.array(loop)
+
+
 def stalks(points: Array, corners: Array) -> list[tuple[int, int]]:
     """Lines to points that stand out of the polygon of a plate, each from the nearest point that is tied to it."""
     middle = points[corners].mean(axis=0)
@@ -169,16 +212,18 @@ def is_platform(link: Link) -> bool:
 
 
 def link_points(robot: Robot, number: int) -> Array:
-    """Points of a link, in its axes: its origin, where it carries joints, where loops hold it, the end effector.
+    """Return points of a link, in its axes: its joint, joints and loops that it carries, the end effector.
 
-    What sits on a node of its elastic body is not among them.
+    What sits on a node of its elastic body is not among them. The origin of a rod that slides out of a moving sleeve is
+    a point only if nothing else is.
     """
     tree, loops = robot.tree, robot.closures.loops
     used = [place for loop in loops for place in (loop.first, loop.second)] + [tree.places[tree.end_effector]]
     used += [place for _, *ends in element_places(robot) for place in ends]
-    points = [np.zeros(3)] if number != GROUND else []
-    points += [child.position for child in tree.links if child.parent == number and child.node is None]
+    points = [child.position for child in tree.links if child.parent == number and child.node is None]
     points += [place.position for place in used if place.link == number]
+    if number != GROUND and not (points and slides_out(robot, tree.links[number])):
+        points = [np.zeros(3), *points]
     unique: list[Array] = []
     for point in points:
         if not any(np.linalg.norm(point - other) < TOGETHER * tree.length for other in unique):
@@ -186,43 +231,84 @@ def link_points(robot: Robot, number: int) -> Array:
     return np.array(unique).reshape(-1, 3)
 
 
+def slides_out(robot: Robot, link: Link) -> bool:
+    """Whether a link is a rod in a moving sleeve; a carriage on the ground, or without a stroke, runs on a rail."""
+    return link.joint.unit == "m" and not link.strut and link.parent != GROUND and bool(robot.home[link.q.start])
+
+
+def element_places(robot: Robot) -> list[tuple[str, Place, Place]]:
+    """Kind and ends of each element of a robot."""
+    places = robot.tree.places
+    return [(e.kind, places[e.between[0]], places[e.between[1]]) for e in robot.description.element]
+
+
+def coupled_links(robot: Robot) -> list[int]:
+    """Links on coupled joints, each once; struts and cables are lines, and need no mark."""
+    tree = robot.tree
+    names = dict.fromkeys(
+        name for coupling in robot.description.coupling for name in (coupling.joint, *coupling.others)
+    )
+    return [number for name in names if not tree.links[number := tree.number(name)].strut]
+
+
+def coupled_place(robot: Robot, name: str) -> Place:
+    """Where a coupled joint is: its link; of a strut or a cable, its first end."""
+    number = robot.tree.number(name)
+    if not robot.tree.links[number].strut:
+        return Place(number, np.eye(3), np.zeros(3))
+    element = next(entry for entry in robot.description.element if entry.name == name)
+    return robot.tree.places[element.between[0]]
+
+
+def coupling_labels(robot: Robot, q: Array) -> dict[str, Array]:
+    """Where the name of each coupling stands: half way between its joint and the first of the others."""
+    at = pose(robot.tree, q)
+    return {
+        coupling.name: sum(
+            (at.of(coupled_place(robot, name))[1] for name in (coupling.joint, coupling.others[0])), np.zeros(3)
+        )
+        / 2
+        for coupling in robot.description.coupling
+    }
+
+
 class _Builder:
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
+        self.arm = AXIS * robot.tree.length
+        self.at_home = pose(robot.tree, robot.home)
         self.numbers: list[int] = []
         self.places: list[Array] = []
         self.edges: list[Edge] = []
+        self.faces: list[Face] = []
+        self.marks: list[Mark] = []
         self.elastic: list[tuple[int, slice, BodyPoints]] = []
 
     def build(self) -> Skeleton:
-        for j, link in enumerate(self.robot.tree.links):
-            if link.strut:
-                continue
-            points = link_points(self.robot, j)
-            first = self._add(j, points)
-            if link.body.size:
-                self._add_elastic(j, link)
-            corners = outline(points) if is_platform(link) else np.zeros(0, dtype=int)
-            if len(corners) > 2:
-                ring = zip(corners, np.roll(corners, -1), strict=True)
-                kind = "plate" if link.body.size else "platform"
-                self._tie(j, first, [*ring, *stalks(points, corners)], kind)
-            else:
-                self._tie(j, first, spanning_lines(points), "platform" if is_platform(link) else "link")
-            if link.joint.S_v.any() and link.joint.one_axis:
-                root = self._add(link.parent, link.position[None, :])
-                self.edges.append(Edge(root, first, "slide", j))
-        for kind, *ends in element_places(self.robot):
-            first, second = (self._add_end(end) for end in ends)
+        robot, tree = self.robot, self.robot.tree
+        held = {*robot.actuated, *robot.locked}  # motors of a model whose motors are locked are motors
+        motors = {j for j, link in enumerate(tree.links) if held & set(range(link.v.start, link.v.stop))}
+        for j, link in enumerate(tree.links):
+            if not link.strut:
+                self._body(j, link)
+                self._joint(j, link, j in motors)
+        for loop in robot.closures.loops:
+            self._closure(loop)
+        for element, (kind, *ends) in zip(robot.description.element, element_places(robot), strict=True):
+            first, second = (self._end(end) for end in ends)
             name = "bar" if kind in ("rod", "strut", "cable") else "element"
             self.edges.append(Edge(first, second, name, max(end.link for end in ends)))
-        return Skeleton(
-            self.robot,
-            np.array(self.numbers, dtype=int),
-            np.array(self.places).reshape(-1, 3),
-            tuple(self.edges),
-            tuple(self.elastic),
-        )
+            self.marks += [Mark("ground", k) for k, end in zip((first, second), ends, strict=True) if end.link < 0]
+            if element.name in {tree.links[j].name for j in motors}:
+                self.marks.append(Mark("prismatic", first, (second,), True))
+        for coupling in robot.description.coupling:
+            places = [coupled_place(robot, name) for name in (coupling.joint, *coupling.others)]
+            first, *others = (self._end(place) for place in places)
+            self.edges += [Edge(first, other, "coupling", places[0].link) for other in others]
+        self.marks.append(Mark("end", self._end(tree.places[tree.end_effector])))
+        local, links = np.array(self.places).reshape(-1, 3), np.array(self.numbers, dtype=int)
+        bones = Skeleton(robot, links, local, tuple(self.edges), tuple(self.elastic), tuple(self.faces), ())
+        return replace(bones, marks=_merged(self.marks, bones.points(robot.home, self.at_home), tree.length))
 
     def _add(self, link: int, points: Array) -> int:
         start = len(self.places)
@@ -230,25 +316,125 @@ class _Builder:
         self.places += list(points)
         return start
 
-    def _add_end(self, end: Place) -> int:
-        """An end of an element; inside a body it moves with that."""
+    def _end(self, end: Place, offset: Array | float = 0.0) -> int:
+        """Add the origin of a place, or a point at an offset in its axes; inside a body it moves with that body."""
+        shift = end.position + end.rotation @ (offset * np.ones(3))
         if end.inner is None:
-            return self._add(end.link, end.position[None, :])
+            return self._add(end.link, shift[None, :])
         node = end.inner.node
-        arm = node.Phi_d - hat(end.position) @ node.Phi_r
-        start = self._add(end.link, (node.r0 + end.position)[None, :])
-        point = BodyPoints((node.r0 + end.position)[None], arm[None], node.Phi_r[None], [], "beam")
+        arm = node.Phi_d - hat(shift) @ node.Phi_r
+        start = self._add(end.link, (node.r0 + shift)[None, :])
+        point = BodyPoints((node.r0 + shift)[None], arm[None], node.Phi_r[None], [], "beam")
         self.elastic.append((end.link, slice(start, start + 1), point))
         return start
 
     def _tie(self, link: int, start: int, pairs: Any, kind: str) -> None:
         self.edges += [Edge(start + int(i), start + int(j), kind, link) for i, j in pairs]
 
-    def _add_elastic(self, j: int, link: Link) -> None:
-        body = points_of_body(self.robot, link, STATIONS)
-        start = self._add(j, body.r0)
-        self.elastic.append((j, slice(start, start + len(body.r0)), body))
-        self._tie(j, start, body.edges, body.kind)
+    def _body(self, j: int, link: Link) -> None:
+        points = link_points(self.robot, j)
+        self.first, self.count = first, _ = self._add(j, points), len(points)
+        if link.body.size:
+            body = points_of_body(self.robot, link, STATIONS)
+            start = self._add(j, body.r0)
+            self.elastic.append((j, slice(start, start + len(body.r0)), body))
+            self._tie(j, start, body.edges, body.kind)
+            if len(body.triangles):
+                corners = rim(body.triangles) if body.thickness else outline(body.r0)
+                self.faces.append(Face(tuple(start + corners), "plate", j))
+        corners = outline(points)
+        kind = "platform" if is_platform(link) else "link"
+        if len(corners) < 3:
+            self._tie(j, first, spanning_lines(points), kind)
+            return
+        kind = "plate" if link.body.size else kind
+        self._tie(j, first, [*zip(corners, np.roll(corners, -1), strict=True), *stalks(points, corners)], kind)
+        if not link.body.size:
+            self.faces.append(Face(tuple(first + corners), kind, j))
+
+    def _joint(self, j: int, link: Link, motor: bool) -> None:
+        joint, first = link.joint, self.first
+        mounted = Place(link.parent, link.rotation, link.position)
+        on_ground = link.parent == GROUND and not joint.moves_freely
+        if joint.kind == "fixed":
+            rigid = link.parent == GROUND or not self.robot.tree.links[link.parent].body.size
+            if link.body.size and rigid and link.node is None:
+                self.marks.append(Mark("clamp", first, (self._add(j, np.array([[self.arm, 0.0, 0.0]])),)))
+        elif joint.unit == "m":
+            axis = E3[joint.axis]
+            stroke = float(self.robot.home[link.q.start])
+            if slides_out(self.robot, link):
+                root, middle = self._end(mounted), self._end(mounted, 0.5 * stroke * axis)
+                arm = self._end(mounted, (0.5 * stroke + self.arm) * axis)
+                rod = [abs(point @ axis + 0.5 * stroke) for point in self.places[first : first + self.count]]
+                self.edges.append(Edge(root, middle, "sleeve", link.parent))
+                self.edges.append(Edge(middle, first + int(np.argmin(rod)), "slide", j))
+                self.marks.append(Mark("prismatic", middle, (arm,), motor))
+                return
+            reach = RAIL * self.robot.tree.length
+            low, high = link.limits or (stroke - reach, stroke + reach)
+            start, end = self._end(mounted, low * axis), self._end(mounted, high * axis)
+            self.edges.append(Edge(start, end, "rail", link.parent))
+            self.marks.append(Mark("prismatic", first, (self._add(j, self.arm * axis[None, :]),), motor))
+            return
+        elif joint.quaternion and not joint.moves_freely:
+            self.marks.append(Mark("spherical", first, (), motor))
+        elif joint.one_axis:
+            self.marks.append(Mark("revolute", first, (self._add(j, self.arm * E3[[joint.axis]]),), motor))
+        if on_ground:
+            self.marks.append(Mark("ground", first if joint.kind == "fixed" else self._end(mounted)))
+
+    def _closure(self, loop: Loop) -> None:
+        first, second = loop.first, loop.second
+        self.marks += [Mark("ground", self._end(end)) for end in (first, second) if end.link == GROUND]
+        point = self._end(second)
+        if loop.kind in ("revolute", "cylindrical", "universal"):
+            R = self.at_home.of(first)[0]
+            u1 = R.T @ E3[2] if self.robot.tree.planar else loop.u1
+            axes = [self._end(first, self.arm * u1)]
+            if loop.kind == "universal":
+                axes.append(self._end(second, self.arm * loop.u2))
+            self.marks.append(Mark("revolute" if len(axes) < 2 else "universal", self._end(first), tuple(axes)))
+        elif loop.kind == "welded":
+            self.marks.append(Mark("clamp", point))
+        else:
+            self.marks.append(Mark("spherical", point))
+        if loop.kind in ("point-on-plane", "planar"):  # the plane around the point where it is at home
+            R, p = self.at_home.of(first)
+            foot = R.T @ (self.at_home.of(second)[1] - p)
+            across = RAIL / 2 * self.robot.tree.length * np.linalg.svd(loop.u1[None, :])[2][1:]
+            corners = [foot + a * across[0] + b * across[1] for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1))]
+            self.faces.append(Face(tuple(self._end(first, corner) for corner in corners), "plane", first.link))
+            if first.link != GROUND:
+                self.edges.append(Edge(self._end(first), self._end(first, foot), "platform", first.link))
+
+
+def _merged(marks: Sequence[Mark], points: Array, size: float) -> tuple[Mark, ...]:
+    """Return joints at one place as one mark: two axes make a universal joint, more of them a spherical one."""
+    result: list[Mark] = []
+    for mark in marks:
+        same = [
+            (k, other)
+            for k, other in enumerate(result)
+            if np.linalg.norm(points[other.point] - points[mark.point]) < TOGETHER * size
+            and (other.kind == mark.kind or {other.kind, mark.kind} <= TURNING)
+        ]
+        if not same:
+            result.append(mark)
+            continue
+        k, other = same[0]
+        axes = list(other.axes)
+        directions = [points[axis] - points[other.point] for axis in axes]
+        for axis in mark.axes:
+            arm = points[axis] - points[mark.point]
+            if all(np.linalg.norm(np.cross(arm, known)) > PARALLEL * (known @ known) for known in directions):
+                axes.append(axis)
+                directions.append(arm)
+        ball = "spherical" in (other.kind, mark.kind) or len(axes) > 2
+        kind = "spherical" if ball else "universal" if len(axes) == 2 else other.kind
+        kind = kind if mark.kind in TURNING else mark.kind
+        result[k] = Mark(kind, other.point, tuple(axes), other.motor or mark.motor)
+    return tuple(result)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

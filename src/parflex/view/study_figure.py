@@ -15,34 +15,21 @@ from parflex.errors import InputError
 from parflex.simulation.runs import Run
 from parflex.statics.modes import Modes
 from parflex.trajectories.trajectory import Trajectory
-from parflex.view.style import (
-    LINES,
-    MEASURED,
-    REST,
-    drawing_lock,
-    figure_style,
-    finished,
-    legend_above,
-    new_figure,
-    titled,
-)
+from parflex.view.style import LINES, MEASURED, REST, TEXT, drawing, legend_above
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NAMES = {"ise": "ISE (m\u00b2 s)", "iae": "IAE (m s)", "itae": "ITAE (m s\u00b2)"}
-
-MOST = 30  # bars
-
 Array = np.ndarray
 
+INDICES = {"ise": "ISE (m\u00b2 s)", "iae": "IAE (m s)", "itae": "ITAE (m s\u00b2)"}
+MOST = 30  # bars
 LEAST = 1e-16  # changes below are drawn as this: they are rounding
+HIGHEST = 2.0  # times the highest speed of the motion: the limit is drawn up to there
 
-HIGHEST = 2.0  # times the highest speed: the limit is drawn so far up
 
-
-def draw_study(study: Study, path: str | Path | None = None) -> Figure:
-    """Mean errors of each law over the percentages of a study.
+def draw_study(study: Study, path: str | Path | None = None, width: str = TEXT) -> Figure:
+    """Draw the mean errors of each law over the parameter errors of a study.
 
     Percentages without a compared template are left out.
 
@@ -50,8 +37,8 @@ def draw_study(study: Study, path: str | Path | None = None) -> Figure:
     ----------
     study : Study
         Finished study, from `run_study`.
-    path : str or Path, default None
-        File to write: SVG, PDF or PNG; None writes none.
+    path, width
+        See `parflex.api.WORDS`.
 
     Returns
     -------
@@ -59,34 +46,29 @@ def draw_study(study: Study, path: str | Path | None = None) -> Figure:
         Matplotlib figure; a notebook shows it.
     """
     shown = [row for row in study.summary() if row["compared"]]
-    with drawing_lock():
-        figure = new_figure(3.6, 10)
-        _panels(figure, shown)
-        return finished(figure, path)
-
-
-def _panels(figure: Any, shown: Sequence[Mapping[str, Any]]) -> None:
-    for plot, (index, label) in zip(figure.subplots(1, 3), NAMES.items(), strict=True):
-        laws = list(shown[0]["errors"]) if shown else []
-        for law, mark in zip(laws, "so^v", strict=False):
-            values = [row["errors"][law][index] for row in shown]
-            plot.plot([row["percentage"] for row in shown], values, marker=mark, label=law)
-        plot.set_xlabel("parameters off by (%)")
-        plot.set_ylabel(label)
-        plot.set_ylim(bottom=0)
+    laws = list(shown[0]["errors"]) if shown else []
+    with drawing(path, 2.6, width) as figure:
+        for panel, (index, label) in zip(figure.subplots(1, 3), INDICES.items(), strict=True):
+            for law, mark in zip(laws, "so^v", strict=False):
+                values = [row["errors"][law][index] for row in shown]
+                panel.plot([row["percentage"] for row in shown], values, marker=mark, ms=4, label=law)
+            panel.set_xlabel("parameter error (%)")
+            panel.set_ylabel(label)
+            panel.set_ylim(bottom=0)
         if laws:
-            plot.legend()
+            figure.legend(*panel.get_legend_handles_labels(), loc="outside upper center", ncols=len(laws))
+    return figure
 
 
-def draw_sensitivities(found: Sensitivities, path: str | Path | None = None) -> Figure:
-    """Elasticities (percent per percent) as bars, sorted by size; derivatives where the response is zero.
+def draw_sensitivities(found: Sensitivities, path: str | Path | None = None, width: str = TEXT) -> Figure:
+    """Draw elasticities (percent per percent) as bars, sorted by size; derivatives where the response is zero.
 
     Parameters
     ----------
     found : Sensitivities
         Sensitivities, from `sensitivities`.
-    path : str or Path, default None
-        File to write: SVG, PDF or PNG; None writes none.
+    path, width
+        See `parflex.api.WORDS`.
 
     Returns
     -------
@@ -96,48 +78,38 @@ def draw_sensitivities(found: Sensitivities, path: str | Path | None = None) -> 
     word = "elasticity" if found.value else "derivative"
     keys = found.sorted_keys[:MOST]
     values = np.array([found.sensitivities[key][word] or 0.0 for key in keys])
-    with drawing_lock(), figure_style():
-        figure = new_figure(1.2 + 0.28 * len(keys))
-        plot = figure.subplots()
-        places = np.arange(len(keys))[::-1]
-        plot.barh(places, values, color=[LINES[1] if value < 0 else LINES[0] for value in values], height=0.62)
-        scale = _scale(found, keys)
+    places = np.arange(len(keys))[::-1]
+    several = f", {found.multiplicity} equal values" if found.multiplicity > 1 else ""
+    with drawing(path, 1.0 + 0.26 * len(keys), width) as figure:
+        panel = figure.subplots()
+        panel.barh(places, values, color=[LINES[1] if value < 0 else LINES[0] for value in values], height=0.62)
         for place, key in zip(places, keys, strict=True):
             if key in found.directional:
-                ends = np.array(found.directional[key]) * scale[key]
-                plot.plot([ends[0], ends[-1]], [place, place], color=MEASURED, lw=1.2, marker="|", ms=8)
-        plot.axvline(0.0, color=MEASURED, lw=0.8)
-        plot.set_yticks(places, keys)
-        plot.grid(axis="y", visible=False)
-        several = f", {found.multiplicity} equal values" if found.multiplicity > 1 else ""
-        plot.set_xlabel("elasticity (percent per percent)" if found.value else f"derivative ({found.unit} per unit)")
-        plot.set_title(f"{found.response} = {found.value:.5g} {found.unit}{several}")
-        return finished(figure, path)
+                entry = found.sensitivities[key]  # an elasticity is a derivative times a factor
+                derivative, elasticity = entry["derivative"], entry["elasticity"]
+                ends = np.array(found.directional[key]) * (
+                    elasticity / derivative if elasticity and derivative else 1.0
+                )
+                panel.plot([ends[0], ends[-1]], [place, place], color=MEASURED, lw=1.2, marker="|", ms=8)
+        panel.axvline(0.0, color=MEASURED, lw=0.8)
+        panel.set_yticks(places, keys)
+        panel.grid(axis="y", visible=False)
+        panel.set_xlabel("elasticity (% per %)" if found.value else f"derivative ({found.unit} per unit of the key)")
+        panel.set_title(f"{found.response} = {found.value:.5g} {found.unit}{several}")
+    return figure
 
 
-def _scale(sensitivities: Sensitivities, keys: list[str]) -> dict[str, float]:
-    """What makes derivatives elasticities."""
-    scale = {}
-    for key in keys:
-        entry = sensitivities.sensitivities[key]
-        derivative, elasticity = entry["derivative"] or 0.0, entry["elasticity"]
-        scale[key] = elasticity / derivative if elasticity and derivative else 1.0
-    return scale
-
-
-def draw_convergence(refined: Modes | Run, path: str | Path | None = None, title: str = "") -> Figure:
-    """Change of an answer by each number of elements, and the estimate of what is left.
+def draw_convergence(
+    refined: Modes | Run, path: str | Path | None = None, title: str = "", width: str = TEXT
+) -> Figure:
+    """Draw the change of an answer by each number of elements, and the estimated error that remains.
 
     Grey lines are single frequencies, or kinds of columns of a run.
 
     Parameters
     ----------
-    refined : Modes or Run
-        Answer of `natural_frequencies` or `simulate` with `converge`.
-    path : str or Path, default None
-        File to write: SVG, PDF or PNG; None writes none.
-    title : str, default ""
-        Title of the figure.
+    refined, path, title, width
+        See `parflex.api.WORDS`.
 
     Returns
     -------
@@ -146,41 +118,37 @@ def draw_convergence(refined: Modes | Run, path: str | Path | None = None, title
     """
     steps = refinement_steps(refined)
     elements = [int(step["elements"]) for step in steps]
-    with figure_style():
-        figure = new_figure(3.4)
+    left = [step.get("remaining", step.get("frequency_error")) for step in steps]
+    word = "estimate of the error left" if "remaining" in steps[0] else "error of the mean frequency"
+    with drawing(path, 3.2, width, title) as figure:
         panel = figure.subplots()
         for k, values in enumerate(_parts(steps)):
             panel.loglog(elements, _shown(values), ".-", color=REST, lw=0.9, label="each alone" if k == 0 else None)
         panel.loglog(elements, _shown([step["change"] for step in steps]), "o-", color=LINES[0], label="largest change")
-        left = [step.get("remaining", step.get("frequency_error")) for step in steps]
-        word = "estimate of the error left" if "remaining" in steps[0] else "error of the mean frequency"
         panel.loglog(elements, _shown(left), "s--", color=LINES[1], label=word)
         panel.set_xticks(elements, [str(number) for number in elements])
         panel.minorticks_off()
         panel.set_xlabel("elements in each of the file")
         panel.set_ylabel("relative to the answer")
         legend_above(panel, 3)
-        titled(figure, title)
-        return finished(figure, path)
+    return figure
 
 
 def refinement_steps(refined: Modes | Run) -> Sequence[Mapping[str, Any]]:
-    """What each number of elements gave; refused where `converge` was not asked for."""
+    """Return what each number of elements gave; an answer without `converge` is refused."""
     steps: Sequence[Mapping[str, Any]] = ()
     if isinstance(refined, Modes):
         steps = () if refined.refinement is None else refined.refinement.steps
     elif isinstance(refined, Run):
         steps = refined.summary.get("refinement", ())
     if not steps:
-        raise InputError(
-            "the answer was not refined", key="refined", value=type(refined).__name__,
-            hint="ask natural_frequencies or simulate with converge=1e-3",
-        )  # fmt: skip
+        hint = "call natural_frequencies or simulate with converge=1e-3"
+        raise InputError("the answer was not refined", key="refined", value=type(refined).__name__, hint=hint)
     return steps
 
 
 def _parts(steps: Sequence[Mapping[str, Any]]) -> list[list[float | None]]:
-    """Changes of single frequencies, or of kinds of columns."""
+    """Return the changes of single frequencies, or of kinds of columns."""
     if "frequencies" in steps[0]:
         count = min(len(step["frequencies"]) for step in steps)
         return [
@@ -192,71 +160,68 @@ def _parts(steps: Sequence[Mapping[str, Any]]) -> list[list[float | None]]:
 
 
 def _shown(values: Sequence[float | None]) -> Array:
-    """Numbers of a logarithmic axis; what is not known or infinite is left out."""
+    """Return numbers for a logarithmic axis; what is unknown or infinite is left out."""
     numbers = np.array([np.nan if value is None else float(value) for value in values])
     return np.where(np.isfinite(numbers), np.maximum(numbers, LEAST), np.nan)
 
 
-def draw_timing(plan: Trajectory, path: str | Path | None = None) -> Figure:
-    """Phase plane (path speed over place, with the highest speed that limits allow) and efforts over time.
+def draw_timing(plan: Trajectory, path: str | Path | None = None, width: str = TEXT) -> Figure:
+    """Draw the phase plane (path speed with its limit) and the efforts over time of a time-optimal motion.
 
     Parameters
     ----------
     plan : Trajectory
         Time-optimal motion, from `plan_motion`.
-    path : str or Path, default None
-        File to write: SVG, PDF or PNG; None writes none.
+    path, width
+        See `parflex.api.WORDS`.
 
     Returns
     -------
     Figure
         Matplotlib figure; a notebook shows it.
     """
-    if plan.timing is None:
+    timing: Any = plan.timing
+    if timing is None:
         raise InputError(
             "this motion is not time-optimal", key="plan", value=plan.name, hint='plan "time-optimal" first'
         )
-    with drawing_lock(), figure_style():
-        figure = new_figure(6.2)
+    with drawing(path, 5.2, width) as figure:
         phases, efforts = figure.subplots(2, 1)
-        _phase_plane(phases, plan.timing)
-        _efforts(efforts, plan.timing)
-        return finished(figure, path)
+        _phase_plane(phases, timing)
+        _efforts(efforts, timing)
+    return figure
 
 
-def _phase_plane(plot: Any, timing: Any) -> None:
-    """All parts side by side, with their switching points."""
+def _phase_plane(panel: Any, timing: Any) -> None:
+    """Draw all path segments side by side, with their switching points."""
     begin, top = 0.0, max(part.speed.max() for part in timing.parts)
     unit = timing.parts[0].unit
     for index, part in enumerate(timing.parts):
         names = ("limit", "motion", "switch") if index == 0 else (None, None, None)
-        plot.plot(begin + part.s, np.minimum(part.most, HIGHEST * top), color=REST, lw=2, label=names[0])
-        plot.plot(begin + part.s, part.speed, color=LINES[0], label=names[1])
+        panel.plot(begin + part.s, np.minimum(part.most, HIGHEST * top), color=REST, lw=2, label=names[0])
+        panel.plot(begin + part.s, part.speed, color=LINES[0], label=names[1])
         places = [row["s"] + begin for row in part.switching]
-        plot.plot(places, [row["speed"] for row in part.switching], "o", color=LINES[1], ms=4, label=names[2])
+        panel.plot(places, [row["speed"] for row in part.switching], "o", color=LINES[1], ms=4, label=names[2])
         begin += part.s[-1]
-    plot.set_ylim(0, 1.25 * top)
-    plot.set_xlim(0, begin)
-    plot.set_xlabel(f"s ({unit})" if unit else "s (share of the move)")
-    plot.set_ylabel(f"path speed ({unit}/s)" if unit else "path speed (1/s)")
-    plot.set_title("Phase plane")
-    plot.legend()
+    panel.set_ylim(0, 1.25 * top)
+    panel.set_xlim(0, begin)
+    panel.set_xlabel(f"path coordinate s ({unit})" if unit else "path coordinate s (share of the move)")
+    panel.set_ylabel(f"path speed ({unit}/s)" if unit else "path speed (1/s)")
+    legend_above(panel, 3)
 
 
-def _efforts(plot: Any, timing: Any) -> None:
-    """Efforts as shares of their limits, so that motors of all sizes are seen; without limits as they are."""
+def _efforts(panel: Any, timing: Any) -> None:
+    """Draw efforts relative to their limits, so that motors of all sizes are comparable; without limits as they are."""
     low, high = timing.effort_low, timing.effort_high
     bounded = np.isfinite([low, high]).all()
     centre, half = ((high + low) / 2, (high - low) / 2) if bounded else (0.0, 1.0)
     for k, motor in enumerate(timing.motors):
         for index, part in enumerate(timing.parts):
             shares = (part.efforts - centre) / half
-            plot.plot(part.t, shares[:, k], color=LINES[k % len(LINES)], label=motor if index == 0 else None)
-    if bounded:
-        for bound in (-1, 1):
-            plot.axhline(bound, color=REST, lw=2, zorder=0)
-    plot.set_xlim(0, timing.time)
-    plot.set_xlabel("time (s)")
-    plot.set_ylabel("effort / limit" if bounded else "effort (N, N m)")
-    plot.set_title("Efforts")
-    plot.legend(ncols=2 if len(timing.motors) > 3 else 1, loc="center left", bbox_to_anchor=(1.0, 0.5))
+            panel.plot(part.t, shares[:, k], color=LINES[k % len(LINES)], label=motor if index == 0 else None)
+    for bound in (-1, 1) if bounded else ():
+        panel.axhline(bound, color=REST, lw=2, zorder=0)
+    panel.set_xlim(0, timing.time)
+    panel.set_xlabel("time (s)")
+    panel.set_ylabel("effort / limit" if bounded else "effort (N, N m)")
+    legend_above(panel, len(timing.motors))

@@ -1,18 +1,17 @@
-"""Style of figures and scenes: colours, sizes, and how a figure is made and written."""
+"""Style of figures and scenes: colours, sizes, and how a figure is created and written."""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from parflex.errors import InputError
 from parflex.io import atomic_file
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # Colours of the parts of a robot in the viewer, red green blue
 SOLIDS: dict[str, tuple[int, int, int]] = {
@@ -34,33 +33,35 @@ STRESSES: tuple[tuple[int, int, int], ...] = (
 GHOST, REACTION, UNREACHABLE = (120, 130, 145), (230, 150, 20), (220, 38, 38)
 BRAND = (52, 104, 168)
 
-# Colours of lines in figures: told apart by people who see red and green alike, and on paper without colour
-LINES = ("#3468a8", "#dd523c", "#24949c", "#8a5fa8", "#c98a1b", "#5a6270")
-REST, MEASURED = "#b4bac4", "#1f2430"
+# Colours of lines in figures: distinct for colour-blind readers, and in print without colour
+LINES = ("#3468a8", "#d55e00", "#14777f", "#8a5fa8", "#c98a1b", "#5a6270")
+REST, MEASURED, INK = "#b4bac4", "#1f2430", "#2b3240"
 FORMATS = (".svg", ".pdf", ".png")
-WIDTH = 7.2  # inches
+COLUMN, TEXT = "column", "text"
+WIDTHS = {COLUMN: 3.5, TEXT: 7.2}  # inches of one column and of both of a page
 SETTINGS: dict[str, Any] = {
     "axes.axisbelow": True,
     "axes.edgecolor": "#5a6270",
     "axes.grid": True,
-    "axes.labelsize": 9.5,
+    "axes.labelsize": 8.5,
     "axes.spines.right": False,
     "axes.spines.top": False,
-    "axes.titlesize": 10.5,
-    "axes.titleweight": "bold",
+    "axes.titlesize": 9,
     "axes.titlelocation": "left",
     "figure.dpi": 100,
-    "font.size": 9.5,
+    "figure.titlesize": 9.5,
+    "figure.titleweight": "bold",
+    "font.size": 8.5,
     "grid.color": "#e2e5ea",
     "grid.linewidth": 0.8,
-    "legend.fontsize": 8.5,
+    "legend.fontsize": 8,
     "legend.frameon": False,
     "lines.linewidth": 1.3,
     "savefig.dpi": 150,
     "svg.fonttype": "none",
     "svg.hashsalt": "parflex",  # the same figure is the same file
-    "xtick.labelsize": 8.5,
-    "ytick.labelsize": 8.5,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
 }
 
 
@@ -68,60 +69,55 @@ _one_at_a_time = threading.RLock()  # settings of matplotlib are those of all th
 
 
 @contextmanager
-def drawing_lock() -> Iterator[None]:
-    """While this lasts, no other thread draws."""
-    with _one_at_a_time:
-        yield
-
-
-@contextmanager
 def figure_style() -> Iterator[None]:
-    """While this lasts, figures look like ours, and no other thread draws."""
+    """Apply the settings of this module, and let no other thread draw."""
     import matplotlib
     from cycler import cycler
 
     settings: Any = {**SETTINGS, "axes.prop_cycle": cycler(color=LINES)}
-    with drawing_lock(), matplotlib.rc_context(settings):
+    with _one_at_a_time, matplotlib.rc_context(settings):
         yield
 
 
-def new_figure(height: float, width: float = WIDTH) -> Any:
-    """An empty figure that needs no window."""
+@contextmanager
+def drawing(path: str | Path | None, height: float, width: str = TEXT, title: str = "") -> Iterator[Any]:
+    """Give an empty figure to draw in; it gets the title, and is written where a path is given."""
+    if width not in WIDTHS:
+        raise InputError(f"there is no width '{width}'", key="width", value=width, hint="give 'column' or 'text'")
+    target = None if path is None else picture_path(path)
+    with figure_style():
+        figure = new_figure(height, WIDTHS[width])
+        yield figure
+        if title:
+            figure.suptitle(title)
+        if target is not None:
+            write_picture(figure, target)
+
+
+def new_figure(height: float, width: float = WIDTHS[TEXT]) -> Any:
+    """Return an empty figure that needs no window (inches)."""
     from parflex.view.notebook_figure import NotebookFigure
 
     return NotebookFigure(width, height)
 
 
-def titled(figure: Figure, title: str) -> None:
-    """Put a title above all panels, if there is one."""
-    if title:
-        figure.suptitle(title, fontsize=10.5, fontweight="bold")
-
-
 def time_axis(panel: Any, t: Any) -> None:
-    """Time along the axis, from the first row to the last."""
+    """Show time along the axis, from the first row to the last."""
     panel.set_xlabel("time (s)")
     if t[-1] > t[0]:
         panel.set_xlim(t[0], t[-1])
 
 
 def legend_above(panel: Any, count: int) -> None:
-    """Above the panel where it fits, else beside it: nothing hides a line."""
+    """Put the legend above the panel, or beside it if it has many entries: it hides no line."""
     if count <= 4:
         panel.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=count, borderaxespad=0.0, handlelength=1.4)
     else:
         panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7.5)
 
 
-def finished(figure: Figure, path: str | Path | None) -> Figure:
-    """The figure, written where a path is given."""
-    if path is not None:
-        write_picture(figure, picture_path(path))
-    return figure
-
-
 def picture_path(path: str | Path) -> Path:
-    """The path of a picture; kinds of pictures that cannot be written are refused."""
+    """Return the path of a picture; formats that cannot be written are refused."""
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise InputError(
@@ -134,8 +130,17 @@ def picture_path(path: str | Path) -> Path:
 
 
 def write_picture(figure: Any, path: Path) -> None:
-    """Write a figure whole or not at all; nothing in it tells when it was written."""
+    """Write a figure atomically and without a date."""
     kind = path.suffix[1:].lower()
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     with atomic_file(path, "output") as file, figure_style():
         figure.savefig(file, format=kind, metadata=undated)
+
+
+def svg_of(figure: Any) -> str:
+    """Return a figure as SVG in hundredths of a point, without its header and the numbers of its elements."""
+    text = StringIO()
+    with figure_style():
+        figure.savefig(text, format="svg", metadata={"Date": None})
+    found = re.sub(r' id="[a-z]+(2d)?_\d+"|<metadata>.*?</metadata>', "", text.getvalue(), flags=re.DOTALL)
+    return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", found[found.index("<svg") :])
