@@ -27,7 +27,7 @@ VERBS = sorted(cli.commands)
 ROBOTS = sorted(path.stem for path in CATALOGUE.glob("*.toml"))
 COUNTS = "bodies joints active passive elastic total_coordinates closure_rows redundant_closures"
 COUNTS += " independent_coordinates degrees_of_freedom"
-HEAVY = ("numpy", "scipy", "llvmlite", "matplotlib", "pydantic", "rich", "viser", "jax", "casadi")
+HEAVY = ("numpy", "scipy", "llvmlite", "matplotlib", "pydantic", "viser", "jax", "casadi")
 
 
 def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess:

@@ -144,10 +144,6 @@ def excite(
     -------
     Excitation
         The motion, its log det, condition number and largest values beside their limits.
-
-    Examples
-    --------
-    >>> parflex.excite(parflex.load("3rrr"), time=5, harmonics=5).log_det
     """
     reach = AMPLITUDE if amplitude is None else amplitude
     search = ExcitationSearch(robot, time, harmonics, friction, reach)

@@ -125,10 +125,6 @@ def identify(
     -------
     Identified
         Base parameters with robust and white deviations, errors, what is undetermined, predictions.
-
-    Examples
-    --------
-    >>> parflex.identify(parflex.load("emps"), "DATA_EMPS.mat", "columns.toml", cutoff=100).parameters
     """
     one_of(estimator, ESTIMATORS, "estimator")
     mapped = read_column_map(columns, list(robot.actuated_names), passive_joints(robot))

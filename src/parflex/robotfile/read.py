@@ -367,7 +367,7 @@ def parse_toml(content: bytes, file: str) -> dict[str, Any]:
         message, hint = f"is not UTF-8 text (byte {error.start})", "save it with the encoding UTF-8"
         raise RobotFileError(message, file=file, hint=hint) from None
     if not text.strip():
-        raise RobotFileError("is empty", file=file, hint="start from 'parflex new NAME'")
+        raise RobotFileError("is empty", file=file, hint="'parflex new NAME' prints a robot file to start from")
     if any(piece.count(".") > MAX_KEY_PARTS for piece in re.split(r"[,=#\[\]{}\n]", text)):
         raise _nested_error(file)
     try:

@@ -85,10 +85,6 @@ def update(
     -------
     Updated
         Numbers with deviations, covariance, cosines between them, and all pairs of measured and computed modes.
-
-    Examples
-    --------
-    >>> parflex.update(robot, "measured.csv", ["constants.clutch"], hold_out=["pose-4"]).parameters
     """
     keys = checked_keys(robot, vary)
     steps = FitProgress(progress)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from parflex.fit import Fit
 from parflex.identification.preprocess import filtered_motion, mean_spectrum
 from parflex.identification.recordings import Recording
 from parflex.identification.result import Identified, Prediction
@@ -138,13 +139,13 @@ def draw_parameters(found: Identified, path: str | Path | None = None) -> Figure
     return figure
 
 
-def draw_correlations(found: Identified, path: str | Path | None = None) -> Figure:
-    """Correlation of the estimates: near 1 or -1 the motion determines only a combination of two parameters.
+def draw_correlations(found: Fit, path: str | Path | None = None) -> Figure:
+    """Correlation of the estimates: near 1 or -1 the measurements determine only a combination of two parameters.
 
     Parameters
     ----------
-    found : Identified
-        Answer of `identify`.
+    found : Fit
+        Answer of `identify` or `calibrate`.
     path
         See `parflex.api.WORDS`.
 

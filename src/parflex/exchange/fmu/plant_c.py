@@ -34,19 +34,12 @@ from parflex.simulation.start import AWAY
 Array = np.ndarray
 
 ADDRESSES = ("address", "power", "gaps", "factor", "solve", "real_factor", "real_solve", "pair")
-
 LOOP_PROGRAMS = tuple(f"program_{word}" for word in ADDRESSES)
-
 USED_COUNTS = ("OPEN", "STARTED", "PIECE", "EVENTS", "STEPS", "REJECTED", "EVALUATIONS")
-
 LABOUR = 40  # evaluations a step, from which on steps a quarter as long take fewer
-
 MANY_REJECTED = 0.02  # of the steps: so many made in parts are told of
-
 GAP = 1e-3  # rad or typical lengths: positions of motors that jump by more do not follow from their rates
-
 OWN = ("breaks", "coefficients")  # arrays of the system that change with the inputs
-
 LEAST_QUALITY = 0.05  # of s_f / s_r: one twentieth of a radian or so before a dead centre of the rates
 
 
@@ -98,21 +91,16 @@ def data_text(
         turning = link.q.start in set(system.turning.tolist())
         if turning and not set(range(link.v.start, link.v.stop)) <= {problem.places[k] for k in system.free}:
             closing[link.q] = [2] * len(closing[link.q])
-    tables: dict[str, Any] = {
-        "state_positions": positions,
-        "free_rates": system.free,
-        "closes": closing,
-        "wrench_places": wrenches,
-    }
+    tables: dict[str, Any] = {"state_positions": positions, "free_rates": system.free}
+    tables |= {"closes": closing, "wrench_places": wrenches}
     periodic = [link.q.start for link in problem.robot.tree.links if link.periodic and not link.wound]
     angles = [at for at in periodic if closing[at] == 1]  # a whole turn more is the same state
     lines += ["enum { GIVEN_WHOLLY, CLOSED, PARTLY }; /* of positions */"]
     lines.append(f"#define WHOLE_TURNS {len(angles)}")
-    lines.append(f"static const double turn_of_export[] = {{{_numbers([*start[0][angles], 0.0])}}};")
-    for name, values in (tables | {"masses": masses, "whole_turns": angles}).items():
-        lines.append(f"static const int {name}[] = {{{', '.join(str(int(v)) for v in [*values, 0])}}};")
-    units = problem.robot.tree.rate_units[list(problem.robot.actuated)]
-    lines.append(f"static const double motor_units[] = {{{_numbers([*units, 1.0])}}};")
+    lines.append(c_table("double", "turn_of_export", start[0][angles], 0.0))
+    tables |= {"masses": masses, "whole_turns": angles}
+    lines += [c_table("int", name, values, 0) for name, values in tables.items()]
+    lines.append(c_table("double", "motor_units", problem.robot.tree.rate_units[list(problem.robot.actuated)], 1.0))
     lines += [_called(name, programs[name]) for name in LOOP_PROGRAMS if name in programs]
     lines += _state(system, work, turns, len(parameters), _constants(programs["program_columns"]))
     lines += _start(work, start, list(parameters.values()))
@@ -151,10 +139,14 @@ def _with_parameters(programs: Mapping[str, Program]) -> list[str]:
     return lines
 
 
-def _numbers(values: Array | Sequence[float]) -> str:
-    return ", ".join(
-        repr(value).replace("inf", "INFINITY") for value in np.asarray(values, dtype=float).ravel().tolist()
-    )
+def c_table(kind: str, name: str, values: Sequence[Any] | Array, last: float | None = None) -> str:
+    """A constant array of C; `last` is an entry more, because C has no empty arrays."""
+    return f"static const {kind} {name}[] = {{{_numbers([*values, *([] if last is None else [last])], kind)}}};"
+
+
+def _numbers(values: Sequence[Any] | Array, kind: str = "double") -> str:
+    listed = np.asarray(values, dtype=int if kind == "int" else float).ravel().tolist()
+    return ", ".join(map(repr, listed)).replace("inf", "INFINITY")
 
 
 def _memory(work: Work) -> dict[str, tuple[int, Array]]:
@@ -171,19 +163,12 @@ def _memory(work: Work) -> dict[str, tuple[int, Array]]:
 def _state(system: System, work: Work, turns: int, parameters: int, of_columns: int) -> list[str]:
     """All that an instance remembers: it is saved and restored as a whole."""
     size = sum(array.size for _, array in _memory(work).values())
-    fields = {"q": system.positions, "qd": system.rates, "turns": turns, "breaks": system.breaks.size}
-    fields |= {"coefficients": system.coefficients.size, "memory": size}
-    fields |= {
-        "closed": system.positions,
-        "ended": 2 * system.motors,
-        "checked": system.positions,
-        "came": system.positions,
-        "came_rates": system.rates,
-        "parameters": parameters,
-        "constants": len(system.constants),
-    }
-    fields |= {"column_constants": of_columns}
-    arrays = [f"  double {name}[{max(count, 1)}];" for name, count in fields.items()]
+    sizes = {"q": system.positions, "qd": system.rates, "turns": turns, "breaks": system.breaks.size}
+    sizes |= {"coefficients": system.coefficients.size, "memory": size, "closed": system.positions}
+    sizes |= {"ended": 2 * system.motors, "checked": system.positions, "came": system.positions}
+    sizes |= {"came_rates": system.rates, "parameters": parameters, "constants": len(system.constants)}
+    sizes |= {"column_constants": of_columns}
+    arrays = [f"  double {name}[{max(count, 1)}];" for name, count in sizes.items()]
     return ["typedef struct {", "  double now, since, last_h;", "  double inputs[INPUTS + 1];", *arrays,
             "  double columns[COLUMNS], out_x[WIDTH_X], out_y[WIDTH_Y]; /* as they were seen last */",
             f"  int64_t whole[{work.counts.size}];",
@@ -195,14 +180,14 @@ def _start(work: Work, start: tuple[Array, Array, Array], parameters: Sequence[f
     lines = ["static void start_of(State *s) {", "  memset(s, 0, sizeof *s);"]
     for name, values in zip(("q", "qd", "inputs", "parameters"), (*start, np.array(parameters)), strict=True):
         if len(values):
-            lines.append(f"  static const double {name}[] = {{{_numbers(values)}}};")
+            lines.append(f"  {c_table('double', name, values)}")
             lines.append(f"  memcpy(s->{name}, {name}, sizeof {name});")
     lines += [f"  memcpy(s->{word}, s->q, sizeof s->{word});" for word in ("closed", "came")]
     lines.append("  memcpy(s->came_rates, s->qd, sizeof s->came_rates);")
     for first, array in _memory(work).values():
         flat = array.ravel()
         lines += [f"  s->memory[{first + k}] = {_numbers([flat[k]])};" for k in np.flatnonzero(flat).tolist()]
-    return [*(line.replace("np.float64(", "(") for line in lines), "}"]
+    return [*lines, "}"]
 
 
 def _view(array: Array, at: str) -> str:
@@ -219,12 +204,9 @@ def _wire(system: System, work: Work, tableau: Any, programs: Collection[str]) -
         for name in bundle._names:
             value = getattr(bundle, name)
             if word == "system" and name in ADDRESSES:
-                known = f"program_{name}" in programs
-                address = (
-                    f"(int64_t)(intptr_t)program_{name}_one"
-                    if known
-                    else str(int(bool(value)) if name == "gaps" else 0)
-                )
+                address = str(int(name == "gaps" and bool(value)))
+                if f"program_{name}" in programs:
+                    address = f"(int64_t)(intptr_t)program_{name}_one"
                 body.append(f"  {word}->{name} = {address};")
             elif isinstance(value, np.ndarray):
                 kind = kind_of(value)
@@ -291,7 +273,7 @@ def starting_text(problem: Problem, system: System, start: tuple[Array, Array, A
     robot, tree = problem.robot, problem.robot.tree
     bent = [*_elastic_positions(robot)]
     lines = [f"#define FOLLOWING {int(follows)}", f"#define BENT {len(bent)}", f"#define BENT_FAR {AWAY!r}"]
-    lines.append(f"static const int bent_positions[] = {{{_c_numbers([*bent, 0])}}};")
+    lines.append(c_table("int", "bent_positions", bent, 0))
     if not follows:
         return "\n".join(lines) + "\n"
     free = [int(k) for k in robot.free]
@@ -308,10 +290,9 @@ def starting_text(problem: Problem, system: System, start: tuple[Array, Array, A
     lines += [f"#define FREE_RATES {len(free)}", f"#define ALL_RATES {tree.n}"]
     lines += [f"#define LOOP_ROWS {len(robot.closures.row_units())}", f"#define DRIVEN {int(problem.driven)}"]
     lines += ["enum { PASSIVE, MOTOR, DEFORMATION }; /* of rates */"]
-    lines += [f"static const int {name}[] = {{{_c_numbers([*values, 0])}}};" for name, values in tables.items()]
-    units = (tree.rate_units / tree.length)[free]
-    for name, values in (("rate_unit", units), ("q_of_export", start[0])):
-        lines.append(f"static const double {name}[] = {{{_c_numbers([*map(float, values), 1.0])}}};")
+    lines += [c_table("int", name, values, 0) for name, values in tables.items()]
+    lines.append(c_table("double", "rate_unit", (tree.rate_units / tree.length)[free], 1.0))
+    lines.append(c_table("double", "q_of_export", start[0], 1.0))
     return "\n".join(lines) + "\n"
 
 
@@ -319,10 +300,6 @@ def _elastic_positions(robot: Robot) -> list[int]:
     tree = robot.tree
     positions = [p for link in tree.links for p in range(link.e.start, link.e.stop)]
     return positions + [tree.links[number].q.start for number in robot.drive_springs]
-
-
-def _c_numbers(values: list[Any]) -> str:
-    return ", ".join(map(repr, values))
 
 
 def watch_of(problem: Problem) -> PartitionWatch | None:
@@ -357,10 +334,9 @@ def watch_text(watch: PartitionWatch | None) -> str:
     lines = [f"#define {word} {value!r}" for word, value in sizes.items()]
     shown = names if len(names) < 300 else f"{names[:300]} ..."
     lines.append(f"#define INDEPENDENT {c_string(shown)}")
-    for name, values in (("may_depend", may), ("dependent", dependent), ("lengths", lengths)):
-        lines.append(f"static const int {name}[] = {{{_c_list([*map(int, values), 0])}}};")
-    units = [repr(float(unit)) for unit in watch.position_units]
-    lines.append(f"static const double position_units[] = {{{_c_list(units)}}};")
+    tables = {"may_depend": may, "dependent": dependent, "lengths": lengths}
+    lines += [c_table("int", name, values, 0) for name, values in tables.items()]
+    lines.append(c_table("double", "position_units", watch.position_units))
     return "\n".join(lines) + "\n"
 
 
@@ -368,7 +344,3 @@ def c_string(text: str) -> str:
     """Words between quotation marks, for C."""
     printable = "".join(letter if " " <= letter <= "~" and letter not in '"\\' else "?" for letter in text)
     return f'"{printable}"'
-
-
-def _c_list(values: Sequence[object]) -> str:
-    return ", ".join(map(str, values))
