@@ -732,6 +732,17 @@ class Actuation(Table):
     locked: Names = ()
 
 
+class ReadingTable(Table):
+    """How the reading of a joint gives its coordinate: gain times reading plus offset.
+
+    - `gain`: coordinate per unit of the reading.
+    - `offset`: coordinate where the reading is zero (m, rad).
+    """
+
+    gain: Number = 1.0
+    offset: Number = 0.0
+
+
 class LegsTable(BaseModel):
     """Repeated legs; every other list beside `names` is a value per leg (JSON schema only: the loader expands legs)."""
 
@@ -761,7 +772,7 @@ class RobotFile(Table):
     - `rotations`: of beam ends, `"consistent"` or `"papers"` (angular velocity as rate of the rotation vector: fewer
       operators, but loops and energy hold only to first order).
     - `constants`, `frame`, `platform`, `point`, `closure`, `coupling`, `element`, `visual`, `legs`, `materials`,
-      `sections`, `poses`, `working_modes`, `actuation`, `motions`, `reference`: the tables below.
+      `sections`, `poses`, `working_modes`, `actuation`, `motions`, `readings`, `reference`: the tables below.
     """
 
     format: Literal[1]
@@ -789,6 +800,7 @@ class RobotFile(Table):
     working_modes: dict[Name, WorkingMode] = {}
     actuation: dict[Name, Actuation] = {}
     motions: dict[Name, MotionTable] = {}
+    readings: dict[Name, ReadingTable] = {}
     # which leg each expanded frame belongs to; filled by the loader, not a key of the file
     leg_of: dict[str, str] = Field(default={}, exclude=True, repr=False)
 
