@@ -12,6 +12,7 @@ from click.shell_completion import get_completion_class
 
 from parflex.checks import one_of
 from parflex.cli import (  # noqa: F401 - importing modules adds their commands
+    calibrate,
     codegen,
     control,
     design,

@@ -536,6 +536,15 @@ OPTIONS: dict[str, Option] = {
     "workspace": Option("x=LOW:HIGH,...", read=_region),
     "distance": Option("D"),
     "starts": Option("N"),
+    "data": Option("DATA..."),
+    "calibrate.columns": Option("MAP.toml", "Map of the columns; default: columns named as joints, or FRAME.x."),
+    "calibrate.vary": Option(
+        "KEY,...", "Numbers to fit: keys of the file, JOINT.offset, JOINT.gain, BASE.x, PLANE.height.", split_names
+    ),
+    "calibrate.hold_out": Option("ROWS", "Rows predicted but not fitted: names, or FIRST-LAST, separated by commas."),
+    "loss": Option("linear|huber", "Huber's loss limits the weight of outliers."),
+    "calibrate.about": Option("undeformed|equilibrium", "With equilibrium gravity deflects flexible bodies."),
+    "calibrate.out": Option("FILE.toml", "Write a robot file that extends the first.", None, OUT),
     "update.measured": Option("MEASURED..."),
     "vary": Option("KEY,...", read=split_names),
     "hold_out": Option("POSE[:MODE],..."),
