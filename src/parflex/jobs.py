@@ -21,6 +21,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent import futures
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from multiprocessing.connection import wait as wait_for_any
@@ -31,6 +32,7 @@ from parflex.cache import cached
 from parflex.checks import integer
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexWarning
+from parflex.io import write_errors
 
 SAVE_EVERY = 5.0  # s between two writes of the file of results
 SAVING = 0.05  # largest share of the time that writing it takes
@@ -60,23 +62,46 @@ def run_job(
     if not chunks and (path is None or path.exists()):
         return False
     saved, interval, changed, interrupted = time.monotonic(), SAVE_EVERY, not chunks, False
-    try:
-        workers = workers_for(len(chunks)) if chunks else Workers("here")
-        for chunk, answer in completed_chunks(task.of(workers), chunks, workers, sent):
-            results.put(chunk, answer)
-            changed = True
-            on_progress()
-            begun = time.monotonic()
-            if path is not None and begun - saved > interval:
+    with nullcontext() if path is None else _sole_writer(path):
+        try:
+            workers = workers_for(len(chunks)) if chunks else Workers("here")
+            for chunk, answer in completed_chunks(task.of(workers), chunks, workers, sent):
+                results.put(chunk, answer)
+                changed = True
+                on_progress()
+                begun = time.monotonic()
+                if path is not None and begun - saved > interval:
+                    results.save()
+                    saved, changed = time.monotonic(), False
+                    interval = max(SAVE_EVERY, (saved - begun) / SAVING)
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            if path is not None and changed:
                 results.save()
-                saved, changed = time.monotonic(), False
-                interval = max(SAVE_EVERY, (saved - begun) / SAVING)
-    except KeyboardInterrupt:
-        interrupted = True
-    finally:
-        if path is not None and changed:
-            results.save()
     return interrupted
+
+
+@contextmanager
+def _sole_writer(path: Path) -> Iterator[None]:
+    """Refuse a second process that writes the same results."""
+    lock = path.with_name(path.name + ".lock")
+    with write_errors(path):
+        file = lock.open("w")
+    with file:
+        try:
+            with suppress(ImportError):  # not on every system
+                import fcntl
+
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            what, hint = "another process writes this file", "wait for it, or name another file"
+            raise InputError(what, file=str(path), key="out", value=str(path), hint=hint) from None
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                lock.unlink()
 
 
 def completed_chunks(

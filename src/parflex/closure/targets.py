@@ -15,6 +15,7 @@ import numpy as np
 from parflex.closure.rows import Rows
 from parflex.records import Record
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
+from parflex.spatial.batched import apply_rowwise
 from parflex.spatial.rotations import (
     cross,
     hat,
@@ -248,12 +249,24 @@ def normal_pair(direction: Array) -> Array:
 
 
 def shortest_arc(z: Array, direction: Array) -> Array:
-    """The shortest turn of one unit vector to another, as a rotation vector."""
+    """The shortest turn of one unit vector to another, as a rotation vector; over batched numbers too."""
+    if z.dtype == object or direction.dtype == object:
+        return apply_rowwise(_shortest_arcs, z, direction)
     normal = cross(z, direction)
     sine, cosine = float(np.linalg.norm(normal)), float(z @ direction)
     if sine < TOGETHER:
         return np.zeros(3) if cosine > 0 else np.pi * normal_pair(z)[0]
     return np.arctan2(sine, cosine) / sine * normal
+
+
+def _shortest_arcs(z: Array, direction: Array) -> Array:
+    """The same for rows of vectors."""
+    normal = np.cross(z, direction)
+    sine, cosine = np.linalg.norm(normal, axis=1), np.einsum("bi,bi->b", z, direction)
+    arcs = (np.arctan2(sine, cosine) / np.maximum(sine, TOGETHER))[:, None] * normal
+    for k in np.flatnonzero((sine < TOGETHER) & (cosine < 0)):
+        arcs[k] = np.pi * normal_pair(z[k])[0]
+    return arcs
 
 
 def shortest_rotation(z: Array, direction: Array) -> Array:
@@ -324,6 +337,7 @@ class _DirectedRows(FrameRotationRows):
 class AxisTarget(_DirectedRows):
     """The z axis of a frame points along a unit vector: two rows, the angle between them by its components."""
 
+    batched: ClassVar = False
     count: ClassVar = 2
 
     def words(self, planar: bool) -> list[str]:
@@ -410,6 +424,7 @@ class AxisRotationTarget(_DirectedRows):
 class AxisComponentTarget(FrameRotationRows):
     """One component of the z axis of a frame is given: the axis stands at an angle to an axis of the world."""
 
+    batched: ClassVar = False
     number: int  # of the world axis
     cosine: float
 
@@ -461,6 +476,7 @@ class AxisComponentTarget(FrameRotationRows):
 class DistanceTarget(PoseRows):
     """Two places are so far apart."""
 
+    batched: ClassVar = False
     place_fields: ClassVar = ("first", "second")
     first: Place
     second: Place

@@ -18,11 +18,8 @@ from parflex.cache import cached
 from parflex.codegen import cache
 from parflex.codegen.emit_python import functions_of, run
 from parflex.codegen.llvm_jit import Kernel
-from parflex.codegen.loop_compiler import simd_range
-from parflex.codegen.loop_functions import compiled, inner
 from parflex.codegen.optimise import make_program
 from parflex.maps.kinematics import BatchProgram
-from parflex.maps.simd import LANES, NONE, call_lanes, lane_buffers
 from parflex.parameters.design_numbers import DesignNumbers, number_at
 from parflex.parameters.traced_numbers import TracedFile, same_reading, trace_file
 from parflex.records import Record
@@ -34,17 +31,7 @@ ALIKE = 3  # designs in which numbers must agree to be one
 
 DIGITS = ".13e"
 
-LEAST = float(np.nextafter(0.0, 1.0))
-
-# where a comparison with zero holds: between which numbers, or where it does not
-BETWEEN = {
-    "lt": (-np.inf, -LEAST, True),
-    "le": (-np.inf, 0.0, True),
-    "gt": (LEAST, np.inf, True),
-    "ge": (0.0, np.inf, True),
-    "eq": (0.0, 0.0, True),
-    "ne": (0.0, 0.0, False),
-}
+CHUNK = 4096  # rows whose numbers are there at a time: they stay in the cache
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,7 +44,8 @@ class TracedNumbers(Record):
     def columns(self, numbers: Sequence[int]) -> Array:
         """Some numbers in all designs."""
         values = np.empty((len(self.keys), len(numbers)))
-        number_rows(self.kernel, self.keys, np.array(numbers, dtype=np.int64), values)
+        for start in range(0, len(self.keys) if len(numbers) else 0, CHUNK):
+            values[start : start + CHUNK] = self.kernel.many(self.keys[start : start + CHUNK])[:, numbers]
         return values
 
     def of_rows(self, rows: Array) -> TracedNumbers:
@@ -78,18 +66,24 @@ class NumberProgram(Record):
 
     def numbers(self, robot: Robot, keys: Sequence[str], columns: Array) -> DesignNumbers:
         """In designs, given by rows of the keys."""
-        size, kernel, alone = len(self.places), self.batch.kernel(len(columns)), np.zeros(len(columns), dtype=bool)
+        size, kernel = len(self.places), self.batch.kernel(len(columns))
         held: Array | TracedNumbers
         if kernel is not None:
-            held = TracedNumbers(kernel, np.ascontiguousarray(columns))
-            alone |= odd_rows(kernel, held.keys, self.compared, size)
+            held, alone = TracedNumbers(kernel, np.ascontiguousarray(columns)), np.zeros(len(columns), dtype=bool)
+            for start in range(0, len(columns), CHUNK):
+                alone[start : start + CHUNK] = self._odd(kernel.many(held.keys[start : start + CHUNK]))
         else:
             with np.errstate(all="ignore"):  # designs are too few to compile
                 outputs = self.batch(columns)
-            same = same_reading(self.compared, outputs[:, size : size + len(self.compared)])
-            held, alone = outputs[:, :size].copy(), ~(same & np.isfinite(outputs).all(axis=1))
+            held, alone = outputs[:, :size].copy(), self._odd(outputs)
         name, samples = self.name, self.samples
         return DesignNumbers(robot, tuple(keys), self.places, self.nominal, held, alone, name=name, samples=samples)
+
+    def _odd(self, outputs: Array) -> Array:
+        """Return which rows are read otherwise than the nominal one, or have a number that is not finite."""
+        first, last = len(self.places), len(self.places) + len(self.compared)
+        finite = np.isfinite(outputs[:, :first]).all(axis=1) & np.isfinite(outputs[:, last:]).all(axis=1)
+        return ~(finite & same_reading(self.compared, outputs[:, first:last]))
 
 
 def numbers_of_designs(robot: Robot, designs: Mapping[str, Array]) -> DesignNumbers:
@@ -146,81 +140,3 @@ def _alike(file: TracedFile, nominal_values: Array) -> tuple[list[list[int]], Ar
         known = np.isfinite(sample).all()  # what cannot be told there is no other number
         groups.setdefault(tuple(format(x, DIGITS) for x in sample) if known else (str(k),), []).append(k)
     return list(groups.values()), np.stack([values[own[0]] for own in groups.values()], axis=1)
-
-
-@inner
-def put_keys(start: int, keys: Array, x: Array) -> None:
-    """Keys of some designs side by side; behind the last one it is there again."""
-    for lane in range(x.shape[1]):
-        row = min(start + lane, len(keys) - 1)
-        for k in range(keys.shape[1]):
-            x[k, lane] = keys[row, k]
-
-
-@compiled
-def fill_numbers(address: int, places: Array, keys: Array, taken: Array, x: Array, y: Array, values: Array) -> None:
-    """Some outputs of a program into rows of `values`, rows of keys being its inputs."""
-    lanes, count = x.shape[1], len(keys)
-    for start in range(0, count, lanes):
-        put_keys(start, keys, x)
-        call_lanes(address, places[0], places[1], lanes, places[2])
-        for lane in range(min(lanes, count - start)):
-            for k in range(len(taken)):
-                values[start + lane, k] = y[taken[k], lane]
-
-
-@compiled
-def find_odd(
-    address: int,
-    places: Array,
-    keys: Array,
-    size: int,
-    limits: Array,
-    expected: Array,
-    x: Array,
-    y: Array,
-    check: Array,
-    odd: Array,
-) -> None:
-    """Rows that are odd.
-
-    Outputs behind the first `size` must lie between `limits` where they are `expected` to, and outside elsewhere.
-    """
-    lanes, count = x.shape[1], len(keys)
-    for start in range(0, count, lanes):
-        put_keys(start, keys, x)
-        call_lanes(address, places[0], places[1], lanes, places[2])
-        for lane in simd_range(LANES):
-            check[lane] = 0.0
-        for k in range(len(y)):
-            for lane in simd_range(LANES):
-                check[lane] += 0.0 * y[k, lane]  # not a number where one is not finite
-        for k in range(len(expected)):
-            low, high, inside = limits[k, 0], limits[k, 1], expected[k] > 0
-            for lane in simd_range(LANES):
-                value = y[size + k, lane]
-                check[lane] += 0.0 if (low <= value and value <= high) == inside else NONE
-        for lane in range(min(lanes, count - start)):
-            odd[start + lane] = 1 if check[lane] != check[lane] else 0
-
-
-def number_rows(kernel: Kernel, keys: Array, taken: Array, values: Array) -> None:
-    """Some numbers of designs by machine code into rows of `values`."""
-    if len(keys) and len(taken):
-        x, y, _, places = lane_buffers(kernel)
-        fill_numbers(kernel.address("lanes_in"), places, keys, taken, x, y, values)
-
-
-def odd_rows(kernel: Kernel, keys: Array, compared: Sequence[tuple[str, bool]], size: int) -> Array:
-    """Which designs are odd.
-
-    `compared` says of the outputs behind the first `size` how each was compared with zero, and the nominal answer.
-    """
-    odd = np.zeros(len(keys), dtype=np.int64)
-    if len(keys):
-        limits = np.array([BETWEEN[how][:2] for how, _ in compared]).reshape(-1, 2)
-        expected = np.array([BETWEEN[how][2] == answer for how, answer in compared], dtype=np.int64)
-        x, y, _, places = lane_buffers(kernel)
-        check = np.empty(kernel.lanes)
-        find_odd(kernel.address("lanes_in"), places, keys, size, limits, expected, x, y, check, odd)
-    return odd > 0

@@ -133,7 +133,7 @@ class SlopeProgram(Record):
             outputs = np.array(run(self.program, columns, functions_of("numpy")), dtype=float)
         count, ends = len(self.places), np.cumsum([len(self.places), len(self.entries), len(self.compared)])
         compared = outputs[ends[1] : ends[2]]  # with infinity too
-        finite = np.isfinite(np.delete(outputs, np.s_[ends[1] : ends[2]])).all() and not np.isnan(compared).any()
+        finite = np.isfinite(np.delete(outputs, np.s_[ends[1] : ends[2]])).all()
         if not finite or not same_reading(self.compared, compared[None]):
             return None
         slopes = np.zeros((len(values), count))

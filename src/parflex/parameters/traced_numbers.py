@@ -21,7 +21,16 @@ from parflex.symbolic.expression import Expression, Graph
 
 Array = np.ndarray
 LARGEST_POWER = 8
-HOW = ("lt", "le", "gt", "ge", "eq", "ne")  # a number beside zero
+HOW = ("lt", "le", "gt", "ge", "eq", "ne")  # a number compared with zero
+LEAST = float(np.nextafter(0.0, 1.0))
+BETWEEN = {  # where a comparison holds: between which numbers, or outside of these
+    "lt": (-np.inf, -LEAST, True),
+    "le": (-np.inf, 0.0, True),
+    "gt": (LEAST, np.inf, True),
+    "ge": (0.0, np.inf, True),
+    "eq": (0.0, 0.0, True),
+    "ne": (0.0, 0.0, False),
+}
 
 
 class TracedDecisions(Decisions):
@@ -40,7 +49,7 @@ class TracedDecisions(Decisions):
         """The nominal answer."""
         if self.parting and how in ("eq", "ne") and isinstance(difference, Expression):
             return how == "ne"
-        answer = bool(holds(np.asarray(nominal), how))
+        answer = bool(getattr(operator, how)(nominal, 0.0))
         if isinstance(difference, Expression):
             self.compared[difference.edge, how] = answer
         return answer
@@ -49,12 +58,6 @@ class TracedDecisions(Decisions):
         """Designs in which this is not finite go their own way."""
         if isinstance(x, Expression):
             self.finite.add(x.edge)
-
-
-def holds(values: Any, how: str) -> Any:
-    """How numbers compare with zero."""
-    functions = (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal)
-    return functions[HOW.index(how)](values, 0.0)
 
 
 def _comparison(how: str) -> Callable[[TracedNumber, Any], Any]:
@@ -217,10 +220,9 @@ class TracedFile(Record):
 
 def same_reading(compared: Sequence[tuple[str, bool]], values: Array) -> Array:
     """Return in which rows all that was compared with zero comes out as where the file was traced."""
-    same = np.ones(len(values), dtype=bool)
-    for column, (how, answer) in zip(values.T, compared, strict=True):
-        same &= holds(column, how) == answer
-    return same
+    low, high, inside = np.array([BETWEEN[how] for how, _ in compared]).reshape(-1, 3).T
+    expected = (inside > 0) == np.array([answer for _, answer in compared], dtype=bool)
+    return (~np.isnan(values) & (((low <= values) & (values <= high)) == expected)).all(axis=1)
 
 
 def trace_file(robot: Robot, keys: Sequence[str], parting: bool = False) -> TracedFile:
