@@ -15,7 +15,7 @@ import numpy as np
 from parflex.closure.rows import Rows
 from parflex.records import Record
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
-from parflex.spatial.batched import apply_rowwise
+from parflex.spatial.batched import apply_rowwise, is_batched
 from parflex.spatial.rotations import (
     cross,
     hat,
@@ -250,7 +250,7 @@ def normal_pair(direction: Array) -> Array:
 
 def shortest_arc(z: Array, direction: Array) -> Array:
     """The shortest turn of one unit vector to another, as a rotation vector; over batched numbers too."""
-    if z.dtype == object or direction.dtype == object:
+    if is_batched(z) or is_batched(direction):
         return apply_rowwise(_shortest_arcs, z, direction)
     normal = cross(z, direction)
     sine, cosine = float(np.linalg.norm(normal)), float(z @ direction)
