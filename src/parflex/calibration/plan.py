@@ -73,7 +73,7 @@ class CalibrationPlan(Answer):
     diagnostics: tuple[Diagnostic, ...] = ()
 
     def to_csv(self, path: str | Path) -> None:
-        """Write the coordinates of the motors, one row a pose."""
+        """Write the coordinates of the motors to a CSV file at `path`, one row a pose."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.poses[0])
