@@ -115,7 +115,7 @@ def tolerance(
     batch = PoseBatch(robot, names, robot.motors)
     values = np.array([number_at(robot, key, "keys") for key in names])
     deviations = np.array([float(keys[key]) for key in names])
-    points = [pose] if over is None else grid(over)
+    points: list[Any] = [pose] if over is None else grid(over)
     q, reached = poses_of(robot, points)
     if not reached.any():
         raise InputError("no pose of the map is reached", key="over", value=str(over)[:60], hint="choose another range")

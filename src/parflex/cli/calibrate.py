@@ -125,10 +125,12 @@ def tolerance(
     if figure:
         draw_tolerance(result, figure)
     answer = {**result.as_dict(), "figure": figure, "diagnostics": [*robot.diagnostics, *result.diagnostics]}
-    rows = [(key, one["position"], one["rotation"], f"{one['share']:.1%}") for key, one in result.contributions.items()]
+    rows: list[Any] = [
+        (key, one["position"], one["rotation"], f"{one['share']:.1%}") for key, one in result.contributions.items()
+    ]
     rows.append(("total", result.total["position"], result.total["rotation"], ""))
     if result.monte_carlo:
-        random = result.monte_carlo
+        random: dict[str, Any] = result.monte_carlo
         rows.append((f"{random['samples']} random robots", random.get("position", ""), random.get("rotation", ""), ""))
     head = ["number", "position (m)", "rotation (rad)", "share of the variance"]
     return Answer(answer, (f"{robot.name}: error of {result.frame}", head, rows), *written(figure))
