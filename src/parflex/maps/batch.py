@@ -400,7 +400,7 @@ class Batch:
         tense = np.flatnonzero(at_rest)
         equilibria = self._prepared() if len(tense) else None
         if equilibria is not None:
-            done[tense] = equilibria(found, here[tense], whole[tense], None, None if own is None else own[tense])
+            done[tense] = equilibria(found, here[tense], whole[tense], None if own is None else own[tense])
         return done
 
     def _prestressed(self, q: Array, own: Array | None) -> Array:
