@@ -35,16 +35,21 @@ from parflex.identification.robot_update import changed_rows
 from parflex.jobs import _check_workers, source_digest
 from parflex.robot.configuration import Condition
 from parflex.robot.whole_check import unusual
-from parflex.simulation.consistency import inconsistency_warnings
-from parflex.simulation.contact_report import identical_joint_warnings, stop_warnings_of
-from parflex.simulation.diagnostics import balance_warnings, partition_changed, stop_warnings
-from parflex.simulation.discontinuities import jump_warnings
+from parflex.simulation.diagnostics import (
+    balance_warnings,
+    identical_joint_warnings,
+    inconsistency_warnings,
+    jump_warnings,
+    partition_changed,
+    stop_limit_warnings,
+    stop_warnings,
+)
 from parflex.simulation.mesh_convergence import converged_run
 from parflex.simulation.step_control import StepReport, error_warnings
 from parflex.statics.zero_dynamics import ZeroDynamics
 from parflex.trajectories.time_optimal import _loose
-from parflex.updating import diagnostics as before
 from parflex.updating import frequency_response as frf
+from parflex.updating import update as before
 from parflex.updating.measured import read_rows
 from parflex.updating.result import FitReport, _of_others
 from parflex.updating.update import read_measured
@@ -118,7 +123,7 @@ def _(wrong, folder, patch):
     settings = {f"frame.crank.{key}": value for key, value in keys.items()}
     robot = parflex.load("four-bar", settings=settings if wrong else None)
     yield from parflex.inverse_dynamics(robot, "home", velocity={"crank": 2.0}).diagnostics
-    yield from stop_warnings_of(Fake(robot=robot))
+    yield from stop_limit_warnings(robot)
     q = np.array([robot.home, robot.home])
     q[1, -1] += 0.1 * wrong
     yield from caught(lambda: parflex.inverse_dynamics(robot, q))
@@ -225,7 +230,7 @@ def _(wrong, folder, patch):
     error = {"frame": "tip", "metres": 0.1 * wrong, "radians": 0.0}
     yield from error_warnings({"tip.x": np.array([0.0, 1.0])}, error, 1.0, False)
     shares = {"crank.ax": 0.5} if wrong else {}
-    yield from inconsistency_warnings(Fake(robot=parflex.load("four-bar")), shares, ["crank.ax"], "shorter steps")
+    yield from inconsistency_warnings(Fake(robot=parflex.load("four-bar")), shares, ["crank.ax"], "rk4", 1e-3, 1)
 
 
 @case("longer-run", "short-contact", "load-inside-beam")

@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.cache import clear
 from parflex.codegen import cache
-from parflex.robot.home import find_home
-from parflex.robot.load import acting_robot
-from parflex.simulation import problem, start
-from parflex.simulation.problem import prepare_problem
+from parflex.simulation import start
 from parflex.trajectories import follow as following
 from parflex.trajectories.frames import FrameTrajectory, PathSegment
 
@@ -100,47 +96,8 @@ def test_an_equilibrium_is_read_for_the_same_robot_pose_and_source_alone(monkeyp
     assert len(found) == 6
 
 
-def test_home_and_mobility_are_read_for_the_same_robot_and_source_alone(monkeypatch):
-    found = []
-    monkeypatch.setattr("parflex.robot.robot.find_home", lambda robot: found.append(1) or find_home(robot))
-
-    def again_from_disk(**more):
-        clear()  # as in another process
-        return start.with_cached_home(parflex.load("dualemps", **more))
-
-    first, again = again_from_disk(), again_from_disk()
-    other = again_from_disk(settings={"constants.blade": 0.4505001})
-    assert len(found) == 2  # the second time home was read
-    poses = len(first.reference_poses)
-    assert poses == 3
-    for one in (again, acting_robot(again, ("friction",))):
-        assert np.array_equal(one.home, first.home)
-        assert (one.mobility.rank, one.mobility.redundant) == (first.mobility.rank, first.mobility.redundant)
-        assert np.array_equal(one.reference_poses, first.reference_poses)
-    assert not np.array_equal(other.home, first.home)
-    # closed poses of one robot serve another that knows its mobility only where its own loops close there
+def test_closed_poses_of_one_robot_serve_another_only_where_its_loops_close():
+    first, other = parflex.load("dualemps"), parflex.load("dualemps", settings={"constants.blade": 0.4505001})
     borrowed = replace(other, known_home=other.home, known_mobility=first.mobility)
-    assert len(borrowed.reference_poses) == poses
+    assert len(borrowed.reference_poses) == len(first.reference_poses) == 3
     assert all(parflex.Configuration(borrowed, q).closure_error < 1e-11 for q in borrowed.reference_poses)
-    monkeypatch.setattr(cache, "_code", lambda: b"another version")
-    again_from_disk()
-    assert len(found) == 3
-
-
-def test_how_near_singular_poses_are_is_read_for_the_same_robot_and_motors_alone(monkeypatch):
-    """A second start computes it no more; another robot, or rates that are led, have their own."""
-    monkeypatch.setattr(problem, "MANY_RATES", 0)
-    computed = []
-    spread = problem.PartitionWatch.spread_at
-    monkeypatch.setattr(problem.PartitionWatch, "spread_at", lambda watch, J: computed.append(1) or spread(watch, J))
-
-    def near(prescribed, **more):
-        before = len(computed)
-        found = problem.PartitionWatch(prepare_problem(parflex.load("5r", **more), prescribed)).near
-        return found, len(computed) > before
-
-    first, again = near("efforts"), near("efforts")
-    assert first[1] and not again[1] and again[0] == first[0]
-    assert near("motors")[1] and near("efforts", settings={"constants.distal": 0.45})[1]
-    monkeypatch.setenv("PARFLEX_CACHE", "off")
-    assert near("efforts") == (first[0], True)

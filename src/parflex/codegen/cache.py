@@ -70,15 +70,6 @@ def _said(robot: Robot) -> dict[str, Any]:
     return values | {"description": robot.description.model_dump_json(exclude=UNUSED)}
 
 
-def home_key(robot: Robot) -> str | None:
-    """The name under which is kept how a robot stands and moves at home; None where nothing is kept."""
-    if cache_folder() is None:
-        return None
-    digest = hashlib.sha256(_code())
-    _feed(digest, _said(robot), shared=True)
-    return f"{digest.hexdigest()}.home"
-
-
 @functools.cache
 def _code() -> bytes:
     """A hash of the source of this package."""

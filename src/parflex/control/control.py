@@ -33,9 +33,8 @@ from parflex.integrators.sampled import Sampled, sampled_explicit_steps, sampled
 from parflex.records import brief
 from parflex.robot.load import acting_robot, checked_terms
 from parflex.robot.robot import Robot
-from parflex.simulation.contact_report import run_limit_warnings
-from parflex.simulation.diagnostics import cable_warnings, coupling_summary
-from parflex.simulation.outputs import coupling_columns
+from parflex.simulation.diagnostics import cable_warnings, limit_warnings
+from parflex.simulation.outputs import coupling_summary
 from parflex.simulation.runs import Run, Summary
 from parflex.simulation.simulate import say_first_compilation
 from parflex.trajectories.follow import Track, track
@@ -82,7 +81,7 @@ class LoopSettings:
         checks.one_of(self.rates, RATES, "rates")
 
     def limits(self, motors: Sequence[str]) -> tuple[Array, Array]:
-        """The lowest and the highest effort of each motor."""
+        """Return the lowest and the highest effort of each motor."""
         if isinstance(self.effort_limit, float | int):
             checks.number(self.effort_limit, "effort_limit", above=0.0, example=20)
         return read_limits(motors, self.effort_limit)
@@ -164,7 +163,7 @@ class SampledRun:
         self, system: System, work: Any, tableau: Any, t: float, h: float, every: int, q: Array, qd: Array,
         tolerance: float, x: Array, y: Array,
     ) -> tuple[int, int]:  # fmt: skip
-        """Steps as those of a method, with the law asked at each row; it begins with the row before."""
+        """Integrate as the steps of a method do, with the law evaluated at each row, from the row before."""
         first, more = round(t / self.grid.out_step), len(x)
         out_x, out_y = np.empty((more + 1, x.shape[1])), np.empty((more + 1, y.shape[1]))
         if more and self.row is None:
@@ -181,7 +180,7 @@ class SampledRun:
 
 
 def _told(run: SampledRun, integrated: IntegratedRows, settings: dict[str, Any]) -> Controlled:
-    """Columns, errors and failures of a run."""
+    """Return columns, errors and failures of a run."""
     t, q = integrated.t, integrated.y[:, : run.plant.robot.tree.nq]
     failure, why, stopped = "", "", None
     if integrated.status == "interrupted":
@@ -200,8 +199,8 @@ def _told(run: SampledRun, integrated: IntegratedRows, settings: dict[str, Any])
     if not failure:
         errors = dict(error_indexes(t, error))
     summary = Summary(seconds=integrated.seconds, rows=len(t), rotation_max=float(turn.max(initial=0.0)))
-    summary |= coupling_summary(run.plant.robot, columns)
     summary |= loads_on_plant(run.plant, integrated, run.efforts[0], run.grid.out_step, columns)
+    summary |= coupling_summary(run.plant.robot, columns)
     summary |= reported(cable_warnings(run.plant.robot, columns))
     return Controlled(columns, settings, summary, errors, failure, why, stopped)
 
@@ -239,14 +238,13 @@ def _columns(
     angles = angles + turned * 2 * np.pi * np.round((joints - angles) / (2 * np.pi))
     columns |= {f"q.{name}": angles[:, k] for k, name in enumerate(names)}
     columns |= {f"qd.{name}": rates[:, p] for name, p in zip(names, places, strict=True)}
-    return columns | coupling_columns(run.plant.problem, integrated.x, integrated.y, run.efforts[rows]), error, turn
+    return columns, error, turn
 
 
 def _unstable(run: SampledRun, columns: dict[str, Array], rows: Array) -> tuple[str, str] | None:
-    """Return failure and sentence if a motor is farther from its reference than the reference from where it began.
+    """Return failure and sentence if a motor is farther from its reference than the reference from its start.
 
-    A motor that stood still would be nearer, so tracking is lost; the first such motor is named. The error at the start
-    is subtracted: a plant with other lengths has one.
+    The first such motor is named. The error at the start is subtracted, since plants with other lengths have one.
     """
     left = {}
     for name in run.plant.robot.actuated_names:
@@ -351,10 +349,6 @@ def run_control(
     -------
     Controlled
         Columns in time, tracking errors (m, s) `ise iae itae max`, and why a run failed.
-
-    Examples
-    --------
-    >>> run = parflex.run_control(parflex.load("3rrr"), "circle:radius=0.1,time=2", "ctc")
     """
     robot, real = acting_robot(robot, without), acting_robot(plant or robot, without)
     gains = read_gains(overshoot, peak_time, Kp, Kv)
@@ -371,14 +365,14 @@ def run_control(
     moved = make_plant(real, stops, reactions)
     run = run_law(made, moved, path, meeting, time, progress)
     if not ignore_limits:
-        exceeded = run_limit_warnings(moved.problem.robot, run.columns, robot.motors, effort_limit)
+        exceeded = limit_warnings(moved.problem.robot, run.columns, robot.motors, effort_limit)
         run.summary.update(reported([*run.diagnostics, *exceeded]))
     run.settings["without"] = list(checked_terms(without))
     return run
 
 
 def error_indexes(t: Array, error: Array) -> dict[str, float]:
-    """ISE, IAE and ITAE [Zubizarreta2010, Table II] by the trapezoidal rule, and the largest error."""
+    """Return ISE, IAE and ITAE [Zubizarreta2010, Table II] by the trapezoidal rule, and the largest error."""
     return {
         "ise": float(trapezoid(error**2, t)),
         "iae": float(trapezoid(error, t)),
@@ -416,12 +410,12 @@ class Controlled(Run):
 
     @property
     def ok(self) -> bool:
-        """Whether the run ended well."""
+        """Return whether the run ended well."""
         return not self.failure
 
     @property
     def status(self) -> str:
-        """`ok`, `interrupted` or `diverged`."""
+        """Return `ok`, `interrupted` or `diverged`."""
         return "ok" if self.ok else "interrupted" if self.failure == "interrupted" else "diverged"
 
     def save(self, path: str | Path) -> list[Path]:

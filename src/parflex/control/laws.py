@@ -1,8 +1,7 @@
 """Control laws and gains.
 
-A law is a pair of programs: one computes the nominal robot from the measured values, one the efforts. Both are pure:
-the same measurements, reference and last pose give the same efforts. A law knows the nominal robot and the sensors of
-the plant alone.
+A law is a pair of pure programs: one computes the nominal robot from the measured values, the other the efforts. A law
+depends on the nominal robot and the sensors of the plant alone.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ class Law(Record):
 
     @cached_property
     def operators(self) -> int:
-        """Additions, products and quotients of one evaluation, the geometry not counted."""
+        """Return additions, products and quotients of one evaluation, without the geometry."""
         return self.program.counts["total"]
 
     def __call__(self, measured: Any, rates: Any, reference: Any, last: Any) -> tuple[Array, Array]:
-        """Efforts and the pose found, from measured positions and rates, a row of the reference and the last pose."""
+        """Return efforts and the pose, from measured positions and rates, a row of the reference and the last pose."""
         q = self.geometry(guess=last, measured=measured)["q"]
         geometry_outputs = self.geometry(guess=q, measured=measured)  # twice, as in a run
         q = geometry_outputs["q"]
@@ -64,7 +63,7 @@ class Law(Record):
         return kernel.one(np.concatenate([flat, constants])), q
 
     def reference_rows(self, track: Track, t: Array) -> Array:
-        """What the law is given of the reference, a row for each time."""
+        """Return the inputs of the law from the reference, a row for each time."""
         if self.name != "ctc-task":
             columns = [track.joints.names.index(name) for name in self.sensed]
             return np.concatenate([part[:, columns] for part in track.at(t)], axis=1)
@@ -82,7 +81,7 @@ def make_law(
     weights: Weights | None = None,
     preload: Preload | None = None,
 ) -> Law:
-    """The law of this name for a nominal robot."""
+    """Return the law of a name for a nominal robot."""
     if name not in LAWS:
         raise InputError(f"there is no law '{name}'", key="law", value=name, hint=did_you_mean(name, LAWS))
     if robot.tree.elastic:
@@ -127,7 +126,7 @@ class Gains:
 
 
 def gains_from(overshoot: float = 0.1, peak_time: float = 0.1) -> Gains:
-    """Gains for which a step of the error has this overshoot and peak time.
+    """Return gains for which a step of the error has this overshoot and peak time.
 
     e_ddot + Kv e_dot + Kp e = 0 with damping ratio z and frequency w: the overshoot is exp(-pi z / sqrt(1 - z^2)), the
     peak comes after pi / (w sqrt(1 - z^2)); Kp = w^2, Kv = 2 z w.

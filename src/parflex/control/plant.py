@@ -11,6 +11,7 @@ import numpy as np
 from parflex.codegen.family import family_model, member_model
 from parflex.codegen.model import Model
 from parflex.errors import InputError
+from parflex.forces.effort_allocation import driven_cables
 from parflex.forces.section_forces import beam_chains
 from parflex.integrators.common import evaluate
 from parflex.integrators.driver import IntegratedRows, System, new_work
@@ -41,11 +42,11 @@ class Plant(Record):
     reactions: bool = False  # whether those of all joints are asked for
 
     def system(self) -> System:
-        """The model for the loop, with efforts that the loop writes."""
+        """Return the model for the loop, with efforts that the loop writes."""
         return self.problem.system(constant(np.zeros(len(self.robot.actuated))))
 
     def places(self, names: Sequence[str]) -> Array:
-        """Positions of joints of these names."""
+        """Return the positions of named joints among all positions."""
         tree = self.robot.tree
         return np.array([tree.links[tree.number(name)].q.start for name in names], dtype=np.int64)
 
@@ -59,13 +60,13 @@ class PlantFamily(Record):
     width: float
 
     def plant(self, robot: Robot) -> Plant:
-        """The plant with the numbers of this robot."""
+        """Return the plant with the numbers of this robot."""
         problem = Problem(robot, member_model(self.rates, robot), "efforts", (), self.width)
         return Plant(robot, problem, member_model(self.watch, robot))
 
 
 def plant_family(robot: Robot, other: Robot) -> PlantFamily:
-    """Programs for all robots that differ from this one where the other one does."""
+    """Return programs for all robots that differ from this one in the numbers in which the other one does."""
     width = FRICTION_WIDTH if has_coulomb(robot) else 0.0
     rates = family_model(robot, other, "state-rates", width)
     watch = family_model(robot, other, "watch")
@@ -75,14 +76,14 @@ def plant_family(robot: Robot, other: Robot) -> PlantFamily:
 
 
 def make_plant(robot: Robot, stops: bool = False, reactions: bool = False) -> Plant:
-    """A single plant with programs of its own, whose joints stick; its limits act if it has stops."""
+    """Return a single plant with its own programs, whose joints stick; limits act if it has stops."""
     problem = prepare_problem(robot, "efforts", (), (), FRICTION_WIDTH, stops=stops, sticking=True, numbers=("pairs",))
     plain = replace(problem, power=None)  # the work is not needed
     return Plant(robot, plain, family_model(robot, robot, "watch"), reactions)
 
 
 def check_plant(nominal: Robot, plant: Robot, sensed: Sequence[str]) -> None:
-    """The plant has the motors of the nominal robot, its sensed joints and an end effector."""
+    """Raise if the plant lacks motors or sensed joints of the nominal robot."""
     if plant.actuated_names != nominal.actuated_names:
         text, hint = "the plant and the robot of the law have different motors", ", ".join(nominal.actuated_names)
         raise InputError(text, key="plant", value=", ".join(plant.actuated_names), hint=f"the motors must be {hint}")
@@ -94,10 +95,10 @@ def check_plant(nominal: Robot, plant: Robot, sensed: Sequence[str]) -> None:
 
 
 def start_state(plant: Plant, nominal: Robot, track: Track, start: str) -> tuple[Array, Array]:
-    """All positions and rates of the plant where the reference begins: its motors are there, or its end effector.
+    """Return positions and rates of the plant with its motors, or its end effector, at the start of the reference.
 
-    A flexible plant starts in the equilibrium of its weight with its motors, and joints that nothing keeps, locked. It
-    is as fast as the reference, which mostly begins at rest; bodies deform as little as can be (`Configuration.rates`).
+    A flexible plant starts in equilibrium, with motors and unactuated joints locked, and with the rate of the
+    reference.
     """
     robot = plant.robot
     rigid = robot.locking(robot.tree.elastic)
@@ -124,8 +125,8 @@ def start_state(plant: Plant, nominal: Robot, track: Track, start: str) -> tuple
 def end_effector_rows(plant: Plant, q: Array) -> tuple[Array, Array, tuple[int, str] | None]:
     """Return positions and rotations of the end effector in rows, and the first row behind a singularity and its kind.
 
-    A singularity is crossed where a determinant changes its sign: of the motors' rates per independent rate (of the
-    platform), or of the block that gives the dependent rates (of a leg). Flexible plants have neither.
+    A singularity is crossed if a determinant changes its sign: of the motors' rates per independent rate (of the
+    platform), or of the block of the dependent rates (of a leg). Flexible plants have neither.
     """
     outputs = plant.watch(q=q)
     firsts: list[tuple[int, str]] = []
@@ -141,13 +142,14 @@ def end_effector_rows(plant: Plant, q: Array) -> tuple[Array, Array, tuple[int, 
 def loads_on_plant(
     plant: Plant, rows: IntegratedRows, first_effort: Array, out_step: float, columns: dict[str, Array]
 ) -> dict[str, Any]:
-    """Put efforts of stops and friction, and reactions, into the columns; what the summary says of them.
+    """Add efforts of stops, friction, couplings and cables, and reactions, to the columns; return their summary.
 
     A row shows the state and the efforts just before its sample, the first row those behind it.
     """
     problem = plant.problem
     stopped = any(link.terms.stop is not None for link in problem.robot.tree.links)
-    if not (stopped or plant.reactions or problem.sticking or beam_chains(problem.robot)):
+    coupled = bool(problem.robot.description.coupling or driven_cables(problem.robot))
+    if not (stopped or coupled or plant.reactions or problem.sticking or beam_chains(problem.robot)):
         return {}
     nq, n, motors = problem.robot.tree.nq, len(problem.independent), len(problem.robot.actuated)
     x, y = rows.x.copy(), rows.y.copy()
@@ -159,13 +161,14 @@ def loads_on_plant(
     frames, outputs = [problem.robot.tree.end_effector], read_outputs(problem.robot, (), (), plant.reactions)
     state = run_state(problem, run, frames, outputs=outputs)
     run_columns = base_columns(state, frames)
-    columns |= {name: values for name, values in run_columns.items() if name.startswith(("stop.", "friction."))}
+    loads = ("stop.", "friction.", "coupling.", "element.")
+    columns |= {name: values for name, values in run_columns.items() if name.startswith(loads)}
     add_outputs(state, outputs, columns)
     return contact_summary(problem, rows.events, run_columns, stopped) | load_summary(state, outputs)
 
 
 def _settled(problem: Problem, effort: Array, row: Array) -> Array:
-    """Inputs of the model with the friction that the motors' efforts leave to it."""
+    """Return inputs of the model with the friction in equilibrium with the efforts of the motors."""
     system = problem.system(constant(effort))
     work = new_work(system, 2, 1)
     work.x[0, : len(row)] = row

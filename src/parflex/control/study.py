@@ -36,11 +36,10 @@ Laws = dict[str, dict[str, Any]]
 
 @dataclass(eq=False, repr=False)
 class Study(Answer):
-    """What the study of `file` found: `known` has, by percentage and template, the result of each law.
+    """Result of the study of `file`: `known` has, by percentage and template, the result of each law.
 
-    `known` has all cases of the results file, `cases` those of this study by their numbers. `parameters` are those that
-    are wrong, `signs` which way (a row for each template), `computed` cases of this call, `interrupted` whether cases
-    are left, `seconds` (s) the time it took.
+    `cases` are those of this study by their numbers, `parameters` those that are wrong, `signs` their signs (a row for
+    each template), `computed` the cases of this call, `interrupted` whether cases are left, `seconds` the time (s).
     """
 
     file: StudyFile
@@ -53,13 +52,13 @@ class Study(Answer):
 
     @property
     def cases(self) -> dict[Case, Laws]:
-        """Result of each law for each percentage and template, by number."""
+        """Return the result of each law for each percentage and template, by number."""
         every = product(enumerate(self.file.percentages), range(self.file.templates))
         return {(k, n): self.known[percentage, n] for (k, percentage), n in every if (percentage, n) in self.known}
 
     @property
     def total(self) -> int:
-        """Number of cases."""
+        """Return the number of cases."""
         return len(self.file.percentages) * self.file.templates
 
     def summary(self) -> list[dict[str, Any]]:
@@ -97,22 +96,22 @@ class StudySetup:
             law.program.compiled()
 
     def templates(self) -> Array:
-        """Signs -1, 0 and +1 of all parameters, a row for each template."""
+        """Return signs -1, 0 and +1 of all parameters, a row for each template."""
         rng = np.random.default_rng(self.file.seed)
         return rng.integers(-1, 2, (self.file.templates, len(self.parameters)))
 
     def plant_robot(self, case: Case) -> Robot:
-        """The robot of a case."""
+        """Return the robot of a case."""
         percentage, template = self.file.percentages[case[0]], self.templates()[case[1]]
         factors = {p: 1 + percentage / 100 * float(sign) for p, sign in zip(self.parameters, template, strict=True)}
         return self.plant_of(factors)
 
     def plant_of(self, factors: dict[Parameter, float]) -> Robot:
-        """The robot with parameters off by some factors; what the study leaves out does not act in it either."""
+        """Return the robot with factors on parameters, without the terms that the study leaves out."""
         return acting_robot(perturbed_robot(self.robot, factors), self.file.without)
 
     def run(self, case: Case) -> dict[str, dict[str, Any]]:
-        """What each law does with the plant of a case."""
+        """Return the result of each law with the plant of a case."""
         plant = self.family.plant(self.plant_robot(case))
         answer = {}
         for law in self.laws:
@@ -123,7 +122,7 @@ class StudySetup:
 
 
 def study_solver(content: dict[str, Any]) -> Callable[[Case], Any]:
-    """In a worker that is no fork: its own bench."""
+    """Return the function that computes a case in a worker process."""
     return StudySetup(StudyFile.model_validate(content)).run
 
 

@@ -96,5 +96,5 @@ class StudyFile(Table):
 
 
 def read_study(path: str | Path) -> StudyFile:
-    """The study of a file."""
+    """Return the study of a file."""
     return read_tables(StudyFile, parse_toml(read_bytes(path, "FILE"), str(path)), str(path), "docs/control.md")

@@ -1,8 +1,7 @@
 """Parameter errors: the numbers of a robot file that may be wrong, and a robot with errors.
 
 A length is the offset from a frame to an element mounted on it: another frame, a point, a mass at the same place.
-Offsets on the base are not varied. Masses, centres and inertias about the centre are those of bodies and of point
-masses.
+Offsets on the base are not varied. Inertias are central.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ class Parameter:
 
     @property
     def word(self) -> str:
-        """Name among all parameters."""
+        """Return the name among all parameters."""
         return f"{self.kind}: {self.name}"
 
 
 def parameters_of(robot: Robot, kinds: Sequence[str] = KINDS) -> list[Parameter]:
-    """The parameters of a robot, by kind and in the order of the file."""
+    """Return the parameters of a robot, by kind and in the order of the file."""
     for kind in kinds:
         if kind not in KINDS:
             raise InputError(
@@ -60,14 +59,14 @@ def parameters_of(robot: Robot, kinds: Sequence[str] = KINDS) -> list[Parameter]
     return parameters
 
 
-def perturbed_robot(robot: Robot, factors: Mapping[Parameter, float], payload: Sequence[float] | None = None) -> Robot:
-    """Return the robot with parameters multiplied by factors; a payload is mounted again."""
+def perturbed_robot(robot: Robot, factors: Mapping[Parameter, float]) -> Robot:
+    """Return the robot with parameters multiplied by factors."""
     changed = _changed(robot.description, lambda kind, name: factors.get(Parameter(kind, name), 1.0))
-    return with_numbers(robot, changed, payload)
+    return with_numbers(robot, changed)
 
 
 def _changed(description: schema.RobotFile, factor: Any) -> schema.RobotFile:
-    """The description with every parameter multiplied by what `factor(kind, name)` says."""
+    """Return the description with every parameter multiplied by `factor(kind, name)`."""
     lengths, platform = _Lengths(description, factor), description.platform
     frames = tuple(_frame(frame, lengths, factor) for frame in description.frame)
     points = [p.model_copy(update={"position": lengths.of(p.frame, p.position, p.name)}) for p in description.point]
@@ -90,17 +89,17 @@ class _Lengths:
         self.names = {(frame, _rounded(at)): name for frame, at, name in reversed(places)}  # of the first one
 
     def known(self, frame: str, position: Sequence[float]) -> bool:
-        """Whether something is mounted at this place."""
+        """Return whether an element is mounted at this position."""
         return any(position) and frame not in self.ground and (frame, _rounded(position)) in self.names
 
     def scale(self, frame: str, position: Sequence[float], name: str) -> float:
-        """Factor of the way from a frame to a place on it."""
+        """Return the factor of the offset from a frame to a position on it."""
         if frame in self.ground or not any(position):
             return 1.0
         return self.factor("lengths", f"{frame} to {self.names.get((frame, _rounded(position)), name)}")
 
     def of(self, frame: str, position: Sequence[float], name: str) -> tuple[float, ...]:
-        """The place with its factor."""
+        """Return the position with its factor."""
         scale = self.scale(frame, position, name)
         return tuple(scale * value for value in position)
 
@@ -110,7 +109,7 @@ def _rounded(position: Sequence[float]) -> tuple[float, ...]:
 
 
 def _grounded(description: schema.RobotFile) -> set[str]:
-    """The base and all frames fixed to it."""
+    """Return the base and all frames fixed to it."""
     grounded = {"base"}
     for _ in description.frame:
         grounded |= {
@@ -120,7 +119,7 @@ def _grounded(description: schema.RobotFile) -> set[str]:
 
 
 def _mount(frame: schema.Frame) -> tuple[float, ...]:
-    """Where a frame is mounted on its parent."""
+    """Return the position of a frame on its parent."""
     if frame.mdh is not None:
         return tuple(mdh_transform(**frame.mdh.model_dump())[1])
     return (frame.place or schema.Placement()).position
@@ -143,7 +142,7 @@ def _frame(frame: schema.Frame, lengths: _Lengths, factor: Any) -> schema.Frame:
 def _bodies(
     name: str, inertia: schema.Inertia, masses: Sequence[schema.PointMass], lengths: _Lengths, factor: Any
 ) -> dict[str, Any]:
-    """Body and point masses with their factors."""
+    """Return body and point masses with their factors."""
     points = []
     for number, point in enumerate(masses, start=1):
         label = f"{name}: point mass {number}" if len(masses) > 1 else f"{name}: point mass"
@@ -157,7 +156,7 @@ def _bodies(
 
 
 def _body(name: str, inertia: schema.Inertia, factor: Any) -> schema.Inertia:
-    """A body in words of mass, centre and inertia about it, with factors; one without mass keeps its form."""
+    """Return a body by mass, centre and central inertia, with factors; a massless one keeps its form."""
     about_centre: Any
     if inertia.mass is not None:
         mass, centre, about_centre = inertia.mass, np.array(inertia.centre), inertia.about_centre
@@ -175,7 +174,7 @@ def _body(name: str, inertia: schema.Inertia, factor: Any) -> schema.Inertia:
 
 
 def _scaled(factor: Any, name: str, mass: float, about_centre: Any) -> dict[str, Any]:
-    """Mass and inertia about the centre with their factors; what is zero has none."""
+    """Return mass and central inertia with their factors; zeros have none."""
     matrix = schema.central_matrix(about_centre)
     scaled = factor("inertias", name) * matrix if matrix.any() else matrix
     return {"mass": factor("masses", name) * mass if mass else mass, "about_centre": tuple(map(tuple, scaled.tolist()))}

@@ -210,7 +210,7 @@ class EffortAllocation(Record):
         z = shortest_within(free, tau, lower, upper)
         if z is not None:
             return z
-        nearest, outside = _nearest_outside(free, tau, lower, upper)
+        nearest, outside = nearest_outside(free, tau, lower, upper)
         k = int(outside.argmax())
         limit = lower[k] if nearest[k] < lower[k] else upper[k]
         kept = "with the stated preload " if self.preloaded else ""
@@ -396,7 +396,7 @@ def _least_distance(G: Array, h: Array) -> Array | None:
     return min((exact, rough), key=lambda z: float((h - G @ z).max()))
 
 
-def _nearest_outside(N: Array, tau: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
+def nearest_outside(N: Array, tau: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
     """Return the efforts with the smallest largest violation of their limits, and the violations."""
     from scipy.optimize import linprog
 

@@ -29,7 +29,7 @@ END, START = 0, 1  # rows of Work.x and Work.y: states at the end and at the sta
 
 @inner
 def _new_matrix(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd: Array) -> None:
-    """The matrix 1 - d(acceleration)/d(state) d(state)/d(acceleration at the end of the step), a single mode."""
+    """Make the matrix 1 - d(acceleration)/d(state) d(state)/d(acceleration at the end of the step), a single mode."""
     evaluate_at(system, work, t, q, qd, START)
     take_state(system, work, START)
     _modes_for(system, work, alpha, h)
@@ -37,7 +37,7 @@ def _new_matrix(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array
 
 @inner
 def _modes_for(system: Any, work: Any, alpha: Any, h: float) -> None:
-    """The same at the state that is known, for any length of the step."""
+    """Make the same matrix at the known state for another length of the step."""
     share, c = (1 - alpha.mean_force) / (1 - alpha.mean_mass), work.coefficients[0]
     c[0], c[1], c[2], c[3] = share * h * alpha.gamma, 0.0, share * h * h * alpha.beta, 0.0
     make_modes(system, work, h)
@@ -45,7 +45,7 @@ def _modes_for(system: Any, work: Any, alpha: Any, h: float) -> None:
 
 @inlined
 def _place(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) -> None:
-    """State at the end of the step for the accelerations there."""
+    """Compute the state at the end of the step from the accelerations there."""
     nq, x = system.positions, work.x[0]
     old, slow, new, average = (
         work.acceleration[OLD],
@@ -67,7 +67,7 @@ def _place(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) ->
 
 @inlined
 def _iterate(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) -> float:
-    """One step of the simplified Newton iteration; gives the largest change, in units of position."""
+    """Make one simplified Newton iteration; return the largest change, in units of position."""
     nq, count, new = system.positions, len(system.free), work.acceleration[NEW]
     _place(system, work, alpha, h, q, qd)
     evaluate(system, work, work.x[0], work.y[0])
@@ -94,7 +94,7 @@ def _iterate(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) 
 
 @inner
 def _solve(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> int:
-    """Iterations for the accelerations at the end of the step, or 0 if they do not converge."""
+    """Iterate the accelerations at the end of the step; return the number of iterations, 0 without convergence."""
     x = work.x[0]
     place(system, x, q, qd)
     give_inputs(system, work, t + h, x)
@@ -125,14 +125,14 @@ def _add_work(system: Any, work: Any, row: int, h: float) -> None:
 
 @inner
 def _begin(system: Any, work: Any, alpha: Any, t: float, q: Array, qd: Array) -> None:
-    """Powers at the start: efforts may have jumped since the last call."""
+    """Find the powers at the start, since efforts may have jumped after the last call."""
     evaluate_at(system, work, t, q, qd, START)
     _add_work(system, work, START, 0.0)
 
 
 @inner
 def _prepare(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd: Array, again: bool) -> None:
-    """Matrix for a step of this length, and accelerations where none are known."""
+    """Make the matrix for a step of this length, and initial accelerations if none are known."""
     counts, numbers, anew = work.counts, work.numbers, again or work.counts[Count.STARTED] == 0
     if anew or matrix_is_old(system, work, 1, 1):
         _new_matrix(system, work, alpha, t, h, q, qd)
@@ -156,7 +156,7 @@ def _prepare(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, q
 
 @inner
 def _error(system: Any, work: Any, alpha: Any, h: float) -> float:
-    """Error of the positions in a step (m) by the change of acceleration."""
+    """Estimate the error of the positions in a step (m) by the change of acceleration."""
     largest, work.numbers[Number.POWER] = 0.0, 3.0
     for k in range(len(system.free)):
         change = work.acceleration[NEW, k] - work.acceleration[OLD, k]
@@ -168,7 +168,7 @@ def _error(system: Any, work: Any, alpha: Any, h: float) -> float:
 
 @inner
 def _accept(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) -> None:
-    """The end of the step becomes the state."""
+    """Make the end of the step the state."""
     nq, x, y = system.positions, work.x[END], work.y[END]
     for k in range(len(system.simple)):
         q[system.simple[k, 0]] = x[system.simple[k, 0]]

@@ -93,7 +93,7 @@ def note_event(work: Any, gate: int, became: float, time: float, value: float) -
 
 @inlined
 def normalise(system: Any, q: Array) -> None:
-    """Unit quaternions."""
+    """Normalise quaternions."""
     for start in system.quaternions:
         size = math.sqrt(q[start] ** 2 + q[start + 1] ** 2 + q[start + 2] ** 2 + q[start + 3] ** 2)
         for k in range(start, start + 4):
@@ -102,10 +102,10 @@ def normalise(system: Any, q: Array) -> None:
 
 @inner
 def hold(address: int, friction: Array, keeping: Array, first_x: int, first_y: int, x: Array, y: Array) -> int:
-    """Friction efforts that keep the sticking joints at rest, into the inputs; gives how often the model was called.
+    """Find friction efforts that hold the joints in stiction, as inputs; return the number of model calls.
 
-    Where more joints stick than there are freedoms, accelerations that cannot be those of one robot, as at the states
-    of an iteration, would make efforts grow that hold each other; `keeping` takes these away.
+    With more joints in stiction than degrees of freedom, inconsistent accelerations during an iteration would let
+    efforts grow that hold each other; the projection `keeping` removes these.
     """
     count = len(friction)
     for calls in range(MAX_FRICTION_UPDATES):
@@ -128,7 +128,7 @@ def hold(address: int, friction: Array, keeping: Array, first_x: int, first_y: i
 
 @inlined
 def _far_from_closed(system: Any, x: Array, y: Array) -> bool:
-    """Whether closures moved their guess far."""
+    """Return whether closures moved their guess far."""
     displacement = 0.0
     for p in system.other:
         displacement = max(displacement, abs(y[p] - x[p]) / system.far[p])
@@ -153,7 +153,7 @@ def _hold_joints(system: Any, work: Any, x: Array, y: Array) -> None:
 
 @inlined
 def evaluate(system: Any, work: Any, x: Array, y: Array) -> None:
-    """Outputs of the model; where its closures had to move the guess far, once more from where they moved it.
+    """Evaluate the model; if its closures move the guess far, evaluate once more from there.
 
     Where they never come to rest, that is noted; the next row of output ends the run.
     """
@@ -170,7 +170,7 @@ def evaluate(system: Any, work: Any, x: Array, y: Array) -> None:
 
 @inner
 def evaluate_pair(system: Any, work: Any) -> None:
-    """The same for the first two rows of the work, in one call of the model."""
+    """Evaluate the first two rows of the work likewise, in one call of the model."""
     x, y = work.x, work.y
     normalise(system, x[0])
     normalise(system, x[1])
@@ -199,7 +199,7 @@ def evaluate_at(system: Any, work: Any, t: float, q: Array, qd: Array, row: int)
 
 @inner
 def find_powers(system: Any, work: Any, x: Array, y: Array) -> None:
-    """Powers of inputs and losses at an evaluated state, into the work."""
+    """Find powers of inputs and losses at an evaluated state."""
     nq, m, flow = system.positions, system.motors, work.flow
     first_input = nq + system.rates
     for k in range(2 * nq):

@@ -109,7 +109,7 @@ class Work(CompiledRecord):
 
 
 def new_work(system: System, stages: int, unknowns: int, judging: bool = True) -> Work:
-    """Empty memory for a method with so many stages, of which so many are found together.
+    """Return empty memory for a method with a number of stages, of which `unknowns` are solved together.
 
     Without `judging` errors of steps are not estimated.
     """
@@ -182,7 +182,7 @@ class Method:
 
 
 def method_named(name: str, radius: float = 0.8) -> Method:
-    """The integrator of a name; `radius` is the spectral radius at infinity of generalized-alpha."""
+    """Return the integrator of a name; `radius` is the spectral radius at infinity of generalized-alpha."""
     if name not in METHODS:
         raise InputError(f"there is no method '{name}'", key="method", value=name, hint=did_you_mean(name, METHODS))
     if not 0 <= radius <= 1:
@@ -242,10 +242,10 @@ class IntegratedRows(Record):
 
 @dataclass(frozen=True)
 class Grid:
-    """Steps of length `step`, `every` of them between two rows of output, `rows` rows behind that of the start.
+    """Steps of length `step`, `every` of them between two rows of output, and the number of the last row.
 
-    With an `aim` errors of steps are estimated; they choose the steps, from a `begin` on, where there is one. With a
-    `share` they may be as large as this share of how far the robot has moved, of `farthest` at most, if that is more.
+    With an `aim` (m) errors of steps are estimated; with a `begin` they choose the steps. With a `share` they may be
+    this share of the motion so far, of `farthest` at most, if that is more.
     """
 
     step: float
@@ -259,7 +259,7 @@ class Grid:
 
     @property
     def out_step(self) -> float:
-        """Time between two rows."""
+        """Return the time between two rows."""
         return self.step * self.every
 
     def control(self, work: Work) -> None:
@@ -270,7 +270,7 @@ class Grid:
 
 
 def grid_of(time: float, step: float, out_step: float) -> Grid:
-    """Steps no longer than asked, a whole number of them in each interval of output."""
+    """Return steps of at most a length, a whole number of them in each interval of output."""
     every = max(1, math.ceil(out_step / step * (1 - 1e-12)))
     rows = max(1, math.ceil(time / out_step * (1 - 1e-12)))
     return Grid(out_step / every, every, rows)
@@ -292,12 +292,11 @@ def run_loop(
     watch: Callable[[Array], tuple[int | None, int]] | None = None,
     ranges: Array | None = None,
 ) -> IntegratedRows:
-    """Integrate from a state, that of the row `first`, until which `initial_work` was put in and lost.
+    """Integrate from a state, that of the row `first`, with the `initial_work` of inputs and losses until then.
 
-    `control` is called before each interval of output and may change the given inputs. Steps end at the `corners`,
-    behind which the run goes on with other inputs, and with other rates where these jump. `watch` sees new rows, with
-    the last known one before them, and may say at which of them the run is left: its status is then "left"; it also
-    says how many rows may be computed until it looks again.
+    `control` is called before each interval of output and may change the inputs. Steps end at the `corners`, behind
+    which other inputs act, and rates may jump. `watch` gets new rows, with the last known one before them; it returns
+    the row at which the run is left (status "left"), if any, and the number of rows until its next call.
     """
     q, qd = np.array(q, dtype=float), np.array(qd, dtype=float)
     loop = _Loop(system, method, grid, q, qd, tolerance, list(corners), first)
@@ -375,18 +374,18 @@ class _Loop:
 
     @property
     def row_time(self) -> float:
-        """Time of the last row."""
+        """Return the time of the last row."""
         return (self.first + self.done) * self.grid.out_step
 
     def record_start(self) -> None:
-        """Joints at rest stick or slide as the efforts say, and the first row shows it."""
+        """Settle joints in stiction and record the first row."""
         if len(self.system.rubbing):
             settle(self.system, self.work, self.now, self.q, self.qd)
         finite = record(self.system, self.work, self.now, self.q, self.qd, self.x[0], self.y[0])
         self.status = Status.OK if finite else Status.NOT_FINITE
 
     def advance_to_next(self) -> None:
-        """To the next corner if that comes before the next row, else by some rows at most to a corner."""
+        """Advance to the next corner if it comes before the next row, else by some rows at most to a corner."""
         grid, following = self.grid, (self.first + self.done + 1) * self.grid.out_step
         while self.corners and self.corners[0].time <= self.now + self.near:
             self._cross()
@@ -414,7 +413,7 @@ class _Loop:
         return filled
 
     def _rows(self, last: int) -> int:
-        """Whole intervals between rows."""
+        """Fill whole intervals between rows."""
         before = self._operators
         filled = self._steps(self.row_time, self.grid.step, self.grid.every, last)
         longer = int((last - self.done) * PORTION / max(self._operators - before, 1))
@@ -423,13 +422,13 @@ class _Loop:
 
     @property
     def _operators(self) -> int:
-        """How many were done since the start, about."""
+        """Return the approximate number of operators since the start."""
         system, (evaluations, steps, iterations, jacobians, rejected) = self.system, self.work.counts[:5].tolist()
         solved = iterations * system.solving + jacobians * system.factoring
         return int(evaluations * system.operators + solved + (steps + rejected) * STEP_OVERHEAD)
 
     def _part(self, end: float) -> int:
-        """Part of an interval, in steps of its own."""
+        """Integrate a part of an interval, in steps of its own."""
         count = 1 if self.grid.begin else max(1, math.ceil((end - self.now) / self.grid.step * (1 - 1e-9)))
         self.work.counts[Count.STARTED] = 0  # the matrix is that of another step
         filled = self._steps(self.now, (end - self.now) / count, count, self.done + 1)
@@ -438,7 +437,7 @@ class _Loop:
         return filled
 
     def _cross(self) -> None:
-        """Go on behind a corner, from what is recorded at it."""
+        """Continue behind a corner, from the state recorded at it."""
         corner, nq = self.corners.pop(0), self.system.positions
         if corner.cross is not None:
             rates, work = corner.cross(self.known[:nq].copy(), self.known[nq : 2 * nq].copy())
@@ -449,7 +448,7 @@ class _Loop:
         self._limit()
 
     def _limit(self) -> None:
-        """No chosen step is longer than a share of the way to the next corner: behind a rest it is not yet known."""
+        """Limit steps under error control to a share of the time to the next corner: inputs may begin after a rest."""
         if self.grid.begin:
             ahead = self.corners[0].time if self.corners else self.grid.rows * self.grid.out_step
             most = min(self.grid.most, max(MAX_SEGMENT_SHARE * (ahead - self.now), self.near))
@@ -458,7 +457,7 @@ class _Loop:
 
 
 def _raise_step_error(status: int, numbers: Array, grid: Grid, t: float) -> None:
-    """Steps whose error stays above what was asked for."""
+    """Raise if the error of steps stays above the tolerance."""
     found = numbers[Number.FIRST_ERROR]
     if status == Status.STEP_TOO_LONG:
         raise InputError(
@@ -478,6 +477,6 @@ def _raise_step_error(status: int, numbers: Array, grid: Grid, t: float) -> None
 
 
 def rounded_down(value: float) -> str:
-    """To one digit."""
+    """Return a value rounded down to one digit."""
     digit = 10.0 ** np.floor(np.log10(max(value, 1e-300)))
     return f"{np.floor(value / digit) * digit:.1g}"

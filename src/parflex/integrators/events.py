@@ -1,8 +1,8 @@
 """Events: steps end at the root of a gap, where a contact opens or closes.
 
-A step is computed with fixed gates. If a gap has changed its sign at the end, the step is repeated from its start,
-shorter each time, until it ends at the root; there the gate changes, and the remaining step follows. Forces are smooth
-in every step, so every method keeps its order. `steps` makes the steps; here gaps are judged and gates turned.
+A step is computed with fixed gates. If a gap has changed its sign at the end, the step is repeated until it ends at the
+root; there the gate changes, and the remaining step follows. Forces are smooth in every step, so every method keeps its
+order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def save_state(saved: Array, numbers: Array, q: Array, qd: Array) -> None:
 
 @inner
 def restore_state(saved: Array, numbers: Array, q: Array, qd: Array) -> None:
-    """The saved state again."""
+    """Restore the saved state."""
     copy(saved, q)
     copy(saved[len(q) :], qd)
     numbers[Number.INPUT], numbers[Number.LOSS] = saved[-2], saved[-1]
@@ -45,7 +45,7 @@ def find_gaps(system: Any, work: Any, t: float, q: Array, qd: Array) -> None:
 
 @inner
 def _evaluate_gaps(system: Any, work: Any, row: int) -> None:
-    """What all gates follow, at the state of a row of the work."""
+    """Evaluate the gaps of all gates at the state of a row of the work."""
     nq, gates, flow = system.positions, len(work.gates), work.flow
     if gates > 2 * len(system.friction):
         for k in range(2 * nq):
@@ -59,19 +59,19 @@ def _evaluate_gaps(system: Any, work: Any, row: int) -> None:
 
 @inlined
 def missed(gates: Array, gaps: Array, k: int) -> float:
-    """How far a gap is beyond zero on the side on which its gate is not."""
+    """Return how far a gap is beyond zero on the side opposite to its gate."""
     return -gaps[2 * k] if gates[k] > 0.5 else gaps[2 * k]
 
 
 @inlined
 def approach(gates: Array, gaps: Array, k: int) -> float:
-    """How fast it goes there."""
+    """Return the rate of `missed`."""
     return -gaps[2 * k + 1] if gates[k] > 0.5 else gaps[2 * k + 1]
 
 
 @inner
 def first_gate(gates: Array, start_gaps: Array, gaps: Array, slack: Array, least: float) -> int:
-    """The gate that has to turn first, by a straight line, of those so far beyond zero; NOTHING_TURNS: none has to."""
+    """Return the gate that turns first, by linear interpolation, of those beyond zero by `least`, or NOTHING_TURNS."""
     first, soonest = NOTHING_TURNS, 2.0
     for k in range(len(gates)):
         end = missed(gates, gaps, k)
@@ -85,7 +85,7 @@ def first_gate(gates: Array, start_gaps: Array, gaps: Array, slack: Array, least
 
 @inner
 def possible_crossing(gates: Array, start_gaps: Array, gaps: Array, length: float) -> float:
-    """Where in the step a gap may have gone through zero and back, by a cubic; its end where none may have."""
+    """Return where in the step a gap may have crossed zero and come back, by a cubic; the end of the step if none."""
     cut = length
     for k in range(len(gates)):
         s0, s1 = missed(gates, start_gaps, k), missed(gates, gaps, k)
@@ -155,7 +155,7 @@ def _turn_at_root(system: Any, work: Any, which: int, event_time: float, contact
 
 @compiled
 def settle(system: Any, work: Any, t: float, q: Array, qd: Array) -> None:
-    """Gates as a state says, at the start of a run or behind a jump."""
+    """Set gates by a state, at the start of a run or behind a jump."""
     find_gaps(system, work, t, q, qd)
     if settle_gates(system, work, t, q, qd, AT_START) > 0:
         work.counts[Count.STARTED] = 0

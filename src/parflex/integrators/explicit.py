@@ -15,7 +15,7 @@ Array = np.ndarray
 
 @inner
 def _solve(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> int:
-    """All stages of a step; the first one closes the positions."""
+    """Evaluate all stages of a step; the first one closes the positions."""
     nq = system.positions
     evaluate_at(system, work, t, q, qd, int(tableau.c[0]))  # row 0: a literal number would be compiled on its own
     for i in range(1, len(tableau.c)):
@@ -42,7 +42,7 @@ def _add(system: Any, weight: float, y: Array, q: Array, qd: Array) -> None:
 
 @inner
 def _error(system: Any, work: Any, tableau: Any, h: float) -> float:
-    """Error of the positions in a step (m), and of the rates times its length, by the embedded method."""
+    """Estimate the error of positions in a step (m), and of rates times its length, by the embedded method."""
     nq, largest, work.numbers[Number.POWER] = system.positions, 0.0, tableau.order
     for p in range(nq):
         largest = _larger(work, tableau.error, nq + p, h * system.extents[p], largest)
@@ -63,7 +63,7 @@ def _larger(work: Any, weights: Array, column: int, factor: float, largest: floa
 
 @inner
 def _accept(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
-    """The end of the step becomes the state."""
+    """Make the end of the step the state."""
     for j in range(len(tableau.b)):
         _add(system, h * tableau.b[j], work.y[j], q, qd)
     normalise(system, q)

@@ -16,10 +16,10 @@ MOST_ITERATIONS = 25
 
 @inner
 def differentiate(system: Any, work: Any, row: int, spare: int) -> None:
-    """Derivatives of the free accelerations by free positions and rates, by differences about a row of the work.
+    """Differentiate the free accelerations by free positions and rates, by differences about a row of the work.
 
-    A free position is moved along the rates of change of all positions that its own rate causes, forth and back: a
-    turn by `way` stretches a stiff beam by its square, which would drown what is soft.
+    A free position moves along the rates of all positions, in both directions: a rotation stretches a stiff beam by its
+    square.
     """
     free, nq, count = system.free, system.positions, len(system.free)
     x, y, base = work.x[spare], work.y[spare], work.y[row]
@@ -63,7 +63,7 @@ def take_state(system: Any, work: Any, row: int) -> None:
 
 @inner
 def make_modes(system: Any, work: Any, h: float) -> None:
-    """Factors or inverses of all modes, at the state that was taken, for the coefficients of a step in the work."""
+    """Make factors or inverses of all modes, at the linearisation state, for the coefficients of a step."""
     count = len(system.free)
     for m in range(len(work.coefficients)):
         real = work.coefficients[m, 1] == 0.0
@@ -87,7 +87,7 @@ def make_modes(system: Any, work: Any, h: float) -> None:
 
 @inner
 def _columns(address: int, solving: Array, solved: Array, inverse: Array, count: int, real: bool) -> None:
-    """The inverse of a mode, one unit miss after the other."""
+    """Fill the inverse of a mode, one unit miss after the other."""
     rows = inverse.shape[2]
     for k in range(count if real else 2 * count):
         solving[k] = 0.0
@@ -102,7 +102,7 @@ def _columns(address: int, solving: Array, solved: Array, inverse: Array, count:
 
 @inner
 def _matrix(matrix: Array, jacobian: Array, c: Array) -> None:
-    """1 - c1 d(acceleration)/d(rate) - c2 d(acceleration)/d(position), its real and its imaginary part."""
+    """Fill 1 - c1 d(acceleration)/d(rate) - c2 d(acceleration)/d(position), real and imaginary part."""
     for k in range(matrix.shape[1]):
         for m in range(matrix.shape[1]):
             unit = 1.0 if k == m else 0.0
@@ -112,7 +112,7 @@ def _matrix(matrix: Array, jacobian: Array, c: Array) -> None:
 
 @inner
 def _invert(matrix: Array, inverse: Array, n: int) -> None:
-    """The inverse, transposed, by elimination with row pivots; the matrix is used up."""
+    """Fill the transposed inverse by elimination with row pivots; the matrix is overwritten."""
     a, b, u, v = matrix[0], matrix[1], inverse[0], inverse[1]
     for i in range(n):
         for j in range(n):
@@ -145,7 +145,7 @@ def _invert(matrix: Array, inverse: Array, n: int) -> None:
 
 @inner
 def _turns(inverse: Array, tangents: Array, turning: Array, count: int) -> None:
-    """Behind each column of the inverse, how it changes the rates of turning positions."""
+    """Append to each column of the inverse its effect on the rates of turning positions."""
     for part in range(2):
         for k in range(count):
             for p in range(len(turning)):
@@ -157,7 +157,7 @@ def _turns(inverse: Array, tangents: Array, turning: Array, count: int) -> None:
 
 @inlined
 def solve_mode(system: Any, work: Any, m: int, real: bool) -> None:
-    """From the miss of a mode, in `solving`, to its change and the turning by that, in `solved`."""
+    """Solve a mode: from its miss, in `solving`, to its change and the turning by it, in `solved`."""
     solving, solved = work.solving[m], work.solved
     count = len(system.free)
     if system.dense == 0:
@@ -181,7 +181,7 @@ def solve_mode(system: Any, work: Any, m: int, real: bool) -> None:
 
 @inlined
 def matrix_is_old(system: Any, work: Any, modes: int, stages: int) -> bool:
-    """Whether iterations beside the fewest have cost as many operators as new modes do."""
+    """Return whether iterations beyond the fewest have cost as many operators as new modes do."""
     count, extra = len(system.free), work.counts[Count.EXTRA_ITERATIONS]
     if system.dense == 0:
         return extra * (stages * system.operators + modes * system.solving) > modes * system.factoring

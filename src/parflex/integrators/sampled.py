@@ -20,11 +20,10 @@ plant_steps: Any = None  # the loop of the method that moves the plant
 
 
 class Sampled(CompiledRecord):
-    """What the loop knows of a law: two programs, where their numbers come from, and what a run remembers.
+    """Two programs of a law, the sources of their inputs, and the memory of a run.
 
-    The first closes the nominal robot from what is measured: (guess, measured, constants) -> positions, and other
-    outputs, of which the last is the status. The second is the law: (positions, measured rates, reference, gains and
-    constants) -> efforts.
+    The first closes the nominal robot: (guess, measured, constants) -> positions, other outputs, status. The second is
+    the law: (positions, measured rates, reference, gains and constants) -> efforts.
     """
 
     geometry: int  # addresses
@@ -51,7 +50,7 @@ class Sampled(CompiledRecord):
 
 @inner
 def act(sampled: Sampled, system: Any, k: int, y: Array, efforts: Array) -> bool:
-    """Measure, find the nominal robot, ask the law, and write the efforts of sample k; False if it is not found."""
+    """Measure, find the nominal robot, evaluate the law, and write the efforts of sample k; False if closure fails."""
     closed, guess, last, m = sampled.closed, sampled.guess, sampled.last, len(sampled.joints)
     _measure(sampled, k, y, system.positions)
     for _ in range(2):  # the second time from where the first ended
@@ -86,7 +85,7 @@ def act(sampled: Sampled, system: Any, k: int, y: Array, efforts: Array) -> bool
 
 @inner
 def _measure(sampled: Sampled, k: int, y: Array, positions: int) -> None:
-    """Positions and rates of the sensed joints, in place of those of the sample before."""
+    """Replace measured positions and rates of the last sample by those of this one."""
     m, last, noise = len(sampled.joints), sampled.last, sampled.noise[k]
     for i in range(m):
         value = y[sampled.joints[i]]
@@ -107,7 +106,7 @@ def _sampled_steps(
     sampled: Sampled, system: Any, work: Any, tableau: Any, h: float, every: int, tolerance: float, first: int,
     q: Array, qd: Array, out_x: Array, out_y: Array, efforts: Array,
 ) -> tuple[int, int]:  # fmt: skip
-    """Samples from number `first` on, until the rows of output are full; gives the rows that are and a status.
+    """Integrate samples from number `first` on until the rows are full; return the number of full rows and a status.
 
     `out_x`, `out_y` begin with the row of the first sample, which is there already.
     """

@@ -1,8 +1,7 @@
 """The loop of all integrators: steps, their errors, events and rows of output.
 
-A method is a set of compiled functions with one signature each: `begin`, `prepare`, `solve`, `renew`, `error`,
-`accept`, `follow` and `rows_inside`. `driver` puts those of a method in the place of these names, and the loop is
-compiled for them.
+A method is a set of compiled functions: `begin`, `prepare`, `solve`, `renew`, `error`, `accept`, `follow` and
+`rows_inside`. `driver` compiles the loop with those of a method in place of these names.
 """
 
 from __future__ import annotations
@@ -82,13 +81,13 @@ SMALLEST = 1e-9  # of the time between rows: the smallest step that errors choos
 
 @inlined
 def cut(left: float, requested: float) -> float:
-    """A part of what is left: no longer than asked, a whole number of them in it."""
+    """Return a part of the remaining time of at most the requested length, a whole number of which fills it."""
     return left / max(1.0, math.ceil(left / requested * (1 - 1e-9)))
 
 
 @inlined
 def rows_ahead(requested: float, h: float, most: int) -> int:
-    """Rows that a step goes over."""
+    """Return the number of rows that a step covers."""
     return max(1, min(most, int(requested / h * (1 + 1e-9))))
 
 
@@ -149,7 +148,7 @@ def choose(numbers: Array, counts: Array, aim: float, found: float, length: floa
 
 
 def _attempt(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> int:
-    """Iterations that were needed, with a new matrix if the old one does not do; 0 if they do not converge."""
+    """Solve a step, with a new matrix if the old one fails; return the number of iterations, 0 without convergence."""
     used = solve(system, work, tableau, t, h, q, qd, tolerance)
     if used == 0 and work.counts[Count.FRESH] == 0:
         renew(system, work, tableau, t, h, q, qd)
@@ -158,7 +157,7 @@ def _attempt(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array,
 
 
 def _in_parts(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> bool:
-    """One step as ever more short ones, each with a matrix of its own: where friction turns, or something snaps."""
+    """Divide a step that does not converge into ever shorter ones, each with its own matrix."""
     save_state(work.before, work.numbers, q, qd)
     parts = 1
     for _ in range(MAX_SUBDIVISIONS):
@@ -195,10 +194,9 @@ def _trial(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, q
 def _to_root(
     system: Any, work: Any, tableau: Any, t: float, high: float, which: int, q: Array, qd: Array, tolerance: float
 ) -> float:
-    """End a step of length `high` where one gap goes through zero, just beyond; gives its length, or FAILED.
+    """End a step of length `high` just behind the root of one gap; return its length, or FAILED.
 
-    Trials end where the line through both ends has its root, now and then in the middle. An end that stays twice counts
-    half, so that both close in.
+    Regula falsi with occasional bisection: an end that is retained twice counts half.
     """
     low, side = 0.0, 0.0
     below, above = missed(work.gates, work.gaps_at_start, which), missed(work.gates, work.gaps, which)
@@ -260,10 +258,10 @@ def _steps(
     system: Any, work: Any, tableau: Any, t: float, h: float, every: int, q: Array, qd: Array, tolerance: float,
     out_x: Array, out_y: Array,
 ) -> tuple[int, int]:  # fmt: skip
-    """Steps until the rows of output are full; gives the rows that are and a status.
+    """Integrate until the rows of output are full; return the number of full rows and a status.
 
-    Where errors choose them, a step is part of the time between two rows, `h` then, or goes over some rows. With gates,
-    a step has parts that end where these turn.
+    Under error control a step is part of the time between two rows, `h`, or covers several rows. With gates, it has
+    parts that end where gates turn.
     """
     counts, numbers, gated, row, done = work.counts, work.numbers, system.gaps != 0, 0, 0
     judged = work.judging != 0 and numbers[Number.AIM] > 0.0

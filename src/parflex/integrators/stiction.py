@@ -1,17 +1,13 @@
 """Stiction: joints that stick and slide.
 
-The friction effort of a joint is an input of the model. At an event the efforts of the joints at zero velocity are
-found; between events the effort of a sticking joint is updated. An added inertia, another input, holds that joint but
-for a millionth of its acceleration; the force on this inertia is added to the effort, and the model is evaluated again,
-theory (57). This needs no inverse. If more joints stick than the robot has degrees of freedom, the efforts keep least
-norm.
+The friction effort of a joint is an input of the model. At an event the efforts of joints at zero velocity are found;
+between events the effort of a sticking joint is updated: an added inertia, another input, holds the joint except for a
+millionth of its acceleration, and the force on this inertia is added to the effort, theory (57).
 
-Accelerations `a` of joints at zero velocity are affine in their friction efforts: `a = a0 - W lam`, from one call of
-the model without these and one for each joint. Friction minimises `lam W lam/2 - a0 lam` within its bounds,
-theory (57). Of all such efforts those of least `lam W_jj lam` are taken, a norm that compares N and N m by the motion
-that they cause. Joints inside their bounds are held; of those at a bound some are held by the others, and some move.
-Friction cannot hold a joint that its own effort does not move, as at a dead point: if it has an acceleration, it slides
-on.
+Accelerations of joints at zero velocity are affine in their friction efforts, `a = a0 - W lam`, from one call of the
+model without these and one for each joint. Friction minimises `lam W lam/2 - a0 lam` within its bounds; of all such
+efforts those of least `lam W_jj lam` are taken, a norm that compares N and N m by the motion that they cause. A joint
+that its own effort does not move, as at a dead point, slides on.
 """
 
 from __future__ import annotations
@@ -49,7 +45,7 @@ MOVES = 1e-10  # of a bound: a joint that its bound does not hold moves
 
 @inner
 def friction_gaps(system: Any, work: Any, row: int) -> None:
-    """What is left until a joint comes to rest or breaks away, and the rate of that, behind the gaps of contacts."""
+    """Evaluate the gaps of joints in stiction (margin until rest or break-away) and their rates."""
     friction, gates, gaps, slack, count = system.friction, work.gates, work.gaps, system.slack, len(system.friction)
     first, x, y = len(gates) - 2 * count, work.x[row], work.y[row]
     for j in range(count):
@@ -69,7 +65,7 @@ def friction_gaps(system: Any, work: Any, row: int) -> None:
 
 @inner
 def _rests(system: Any, work: Any, row: int, j: int) -> bool:
-    """Whether a joint is at rest, or drifts where it stuck."""
+    """Return whether a joint is at rest, or drifts while it sticks."""
     limit = KEPT if work.stuck[FRICTION_HELD, j] != 0.0 else AT_REST
     k = len(work.gates) - 2 * (len(system.friction) - j)
     return abs(work.y[row, system.positions + system.rubbing[j]]) <= limit * system.slack[k]
@@ -77,10 +73,10 @@ def _rests(system: Any, work: Any, row: int, j: int) -> bool:
 
 @inner
 def settle_friction(system: Any, work: Any, row: int, forced: bool, event_time: float) -> int:
-    """Find which joints at rest stick, at the state of a row of the work; gives how many joints change.
+    """Find which joints at rest stick, at the state of a row of the work; return how many change.
 
-    All bear at most their static efforts. Of those that move nevertheless, the bound falls to the effort of sliding,
-    one after the other, and the others are asked again. `forced`: a joint is at its limit, and is to slide.
+    All carry at most their static efforts; the bound of joints that move nevertheless falls to the effort of sliding,
+    one after the other. `forced`: a joint at its limit is to slide.
     """
     count, friction, split = len(system.friction), system.friction, work.split
     first, first_x = len(work.gates) - 2 * count, system.gate_x + len(work.gates) - 2 * count
@@ -152,7 +148,7 @@ def _take(system: Any, work: Any, row: int, j: int, k: int, first_x: int, event_
 
 @inner
 def unsettled(system: Any, work: Any, row: int) -> bool:
-    """Whether joints must be asked anew behind any step: one that sticks bears all it can, or moves all the same."""
+    """Return whether joints are settled anew behind any step: one carries its largest friction, or moves."""
     count, is_unsettled = len(system.friction), False
     first = len(work.gates) - 2 * count
     for j in range(count):
@@ -165,10 +161,9 @@ def unsettled(system: Any, work: Any, row: int) -> bool:
 
 @inner
 def keep_at_rest(system: Any, work: Any, row: int, q: Array, qd: Array) -> None:
-    """Take from a state what sticking joints have drifted: rates first, then positions, by what their friction moves.
+    """Remove the drift of sticking joints from a state: rates first, then positions, by the motion of their friction.
 
-    A joint that depends on others keeps still to the order of the method only; the inertia that holds the joints, moved
-    by the drift, gives the least change in the sense of kinetic energy that undoes it.
+    The inertia that holds the joints gives the least change in the sense of kinetic energy.
     """
     count, nq, y = len(system.friction), system.positions, work.y[row]
     first, first_x = len(work.gates) - 2 * count, system.gate_x + len(work.gates) - 2 * count
@@ -206,7 +201,7 @@ def keep_at_rest(system: Any, work: Any, row: int, q: Array, qd: Array) -> None:
 
 @inner
 def find_responses(system: Any, work: Any, first_x: int, first_y: int) -> None:
-    """Pulls on joints at rest, and what their efforts take from all, each in its own scale; in `probe_x` none acts."""
+    """Find accelerations of joints at rest and responses to their efforts, scaled; `probe_x` has no efforts."""
     count, split, holds, x, y = len(system.friction), work.split, work.holds, work.probe_x, work.probe_y
     call_model(system.address, x.ctypes.data, y.ctypes.data)
     work.counts[Count.EVALUATIONS] += 1
@@ -242,7 +237,7 @@ def find_responses(system: Any, work: Any, first_x: int, first_y: int) -> None:
 
 @inner
 def left_over(work: Any, j: int) -> float:
-    """The acceleration that all efforts leave a joint, in its own scale."""
+    """Return the scaled acceleration that all efforts leave a joint."""
     left = work.split[PULL, j]
     for i in range(work.split.shape[1]):
         left -= work.holds[j, i] * work.split[SHARE, i]
@@ -251,13 +246,13 @@ def left_over(work: Any, j: int) -> float:
 
 @inner
 def _regularised_residual(work: Any, j: int) -> float:
-    """The same and what draws the effort of the joint to its centre."""
+    """Return the same plus the pull of the effort to its centre."""
     return left_over(work, j) - EVEN * (work.split[SHARE, j] - work.split[CENTRE, j])
 
 
 @inner
 def _find_changes(work: Any) -> None:
-    """What efforts inside of their bounds change by until nothing pulls, by elimination."""
+    """Find the changes of efforts within their bounds that leave no acceleration, by elimination."""
     split, holds, solves, count = work.split, work.holds, work.solves, work.split.shape[1]
     for i in range(count):
         if split[STATE, i] == FREE:
@@ -311,7 +306,7 @@ def _approach(work: Any) -> bool:
 
 @inner
 def distribute_efforts(work: Any) -> None:
-    """Efforts of all joints at rest within their bounds, joint after joint put to its bound or let go from it."""
+    """Find efforts of all joints at rest within their bounds by an active-set method."""
     split, count = work.split, work.split.shape[1]
     for j in range(count):
         split[SHARE, j] = split[CENTRE, j] = 0.0
@@ -326,13 +321,13 @@ def distribute_efforts(work: Any) -> None:
 
 @inner
 def side_of(split: Array, j: int) -> float:
-    """On which of its bounds a joint is."""
+    """Return the bound of a joint, 1 or -1."""
     return 1.0 if split[SHARE, j] >= split[HIGH, j] else -1.0
 
 
 @inner
 def breaks_away(work: Any, j: int) -> bool:
-    """Whether a joint at its bound moves."""
+    """Return whether a joint at its bound moves."""
     split = work.split
     if split[STATE, j] != BOUND:
         return False
@@ -342,10 +337,9 @@ def breaks_away(work: Any, j: int) -> bool:
 
 @inner
 def find_keeping(work: Any) -> None:
-    """What `loop.hold` keeps of efforts: of joints that are held, the part that moves them if nothing holds.
+    """Find the projection of efforts that `common.hold` applies: the part of held joints that moves them.
 
-    Columns of the response, the largest that is left first, become directions of unit length, and are taken from the
-    others; the efforts of joints that slide or are at a bound stay as they are.
+    Columns of the response are orthonormalised, the largest first; efforts of joints that slide or are at a bound stay.
     """
     split, solves, keeping, count = work.split, work.solves, work.keeping, work.split.shape[1]
     for i in range(count):

@@ -15,9 +15,8 @@ Array = np.ndarray
 class Gauss(CompiledRecord):
     """Collocation at the Gauss points: c, A, A A, b, second = b A, inverses of A and A A.
 
-    A = T diag(roots) T^-1: of each real root and of one of each complex pair its two parts, its row of T^-1 and its
-    column of T, doubled for a pair, theory (58).
-    The error of a step of linear equations is `error` h^order times a derivative of the solution, the next Pade term.
+    A = T diag(roots) T^-1: real root or one of a complex pair, its row of T^-1 and its column of T, doubled for a pair,
+    theory (58). The error of a step is `error` h^order times a derivative of the solution, the next Pade term.
     """
 
     c: Array
@@ -54,14 +53,14 @@ class Alpha(CompiledRecord):
 
 
 def gauss_points(count: int) -> tuple[Array, Array]:
-    """Places and weights of the Gauss rule over a unit of length: exact for polynomials of degree 2 count - 1."""
+    """Return points and weights of the Gauss rule on the unit interval, exact for polynomials of degree 2 count - 1."""
     nodes, weights = np.polynomial.legendre.leggauss(count)
     return (nodes + 1) / 2, weights / 2
 
 
 @lru_cache(maxsize=4)
 def gauss(stages: int) -> Gauss:
-    """Gauss collocation of order 2 * stages."""
+    """Return Gauss collocation of order 2 * stages."""
     c, b = gauss_points(stages)
     powers = np.vander(c, stages, increasing=True)
     exponents = np.arange(1, stages + 1)
@@ -72,7 +71,7 @@ def gauss(stages: int) -> Gauss:
 
 
 def _modes(A: Array) -> tuple[Array, Array, Array]:
-    """Roots of A that are real or above the real axis, with their rows and columns, as real and imaginary parts."""
+    """Return roots of A on or above the real axis, with their rows and columns, as real and imaginary parts."""
     roots, T = np.linalg.eig(A)
     roots = np.where(np.abs(roots.imag) < 1e-9, roots.real, roots)
     selected = [k for k in np.argsort(np.abs(roots.imag)) if roots[k].imag >= 0]
@@ -81,12 +80,12 @@ def _modes(A: Array) -> tuple[Array, Array, Array]:
 
 
 def _parts(values: Array) -> Array:
-    """Real and imaginary parts, behind the mode."""
+    """Return real and imaginary parts, behind the mode."""
     return np.ascontiguousarray(np.stack([values.real, values.imag], axis=1))
 
 
 def rk4() -> Explicit:
-    """The classical method of order 4."""
+    """Return the classical method of order 4."""
     A = np.zeros((4, 4))
     A[1, 0] = A[2, 1] = 0.5
     A[3, 2] = 1.0
@@ -94,7 +93,7 @@ def rk4() -> Explicit:
 
 
 def dopri5() -> Explicit:
-    """Dormand and Prince's pair of orders 5 and 4."""
+    """Return Dormand and Prince's pair of orders 5 and 4."""
     A = np.zeros((7, 7))
     A[1, :1] = [1 / 5]
     A[2, :2] = [3 / 40, 9 / 40]
@@ -108,7 +107,7 @@ def dopri5() -> Explicit:
 
 
 def generalized_alpha(radius: float) -> Alpha:
-    """Second order, with the least damping of low frequencies for this spectral radius at infinity (0 to 1)."""
+    """Return the method with the least damping of low frequencies for a spectral radius at infinity (0 to 1)."""
     m, f = (2 * radius - 1) / (radius + 1), radius / (radius + 1)
     beta = (1 - m + f) ** 2 / 4
     return Alpha(m, f, beta, 0.5 - m + f, abs(beta + (m - f) / 2 - 1 / 6))  # its own accelerations are m - f ahead

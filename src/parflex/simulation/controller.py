@@ -69,7 +69,7 @@ class Controller(Protocol):
     sample_time: float
 
     def __call__(self, sensed: Sensed, memory: Any) -> tuple[Any, Any]:
-        """Efforts of the motors, and the state to remember."""
+        """Return efforts of the motors, and the state to remember."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,7 +114,7 @@ class PD(Record):
                 raise InputError(text, key=key, value=short_text(gain), hint=hint)
 
     def of(self, motors: Sequence[str]) -> PD:
-        """The same controller with arrays in the order of `motors`, given by name."""
+        """Return the same controller with arrays in the order of `motors`."""
         rows: dict[str, Any] = {key: self._row(key, motors) for key in GAINS}
         return replace(self, **rows)
 
@@ -133,7 +133,7 @@ class PD(Record):
         return np.broadcast_to(values, (len(motors),)).copy()
 
     def __call__(self, sensed: Sensed, memory: Any) -> tuple[Array, Any]:
-        """Efforts now; nothing is remembered."""
+        """Return the efforts; the memory is not used."""
         effort = np.asarray(self.stiffness) * (sensed.reference_position - sensed.position)
         effort = effort + np.asarray(self.damping) * (sensed.reference_velocity - sensed.velocity) + self.feedforward
         return np.clip(effort, -np.asarray(self.limit), self.limit), memory
@@ -142,7 +142,7 @@ class PD(Record):
 def controlled(
     robot: Robot, controller: Controller, motion: Trajectory | None, start: Array, inputs: Trajectory
 ) -> Callable[[int, Array, Array], None]:
-    """What the loop calls before each sample: it writes efforts into the given inputs."""
+    """Return the function that the loop calls before each sample; it writes efforts into the inputs."""
     tree, motors = robot.tree, list(robot.actuated)
     positions = [tree.links[tree.link_of_rate[k]].q.start for k in motors]
     changes = [tree.nq + p for p in positions]

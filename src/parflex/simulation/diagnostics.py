@@ -1,31 +1,62 @@
-"""Diagnostics of a run: energy balance, length, reason of its end, effect of the friction width."""
+"""Diagnostics of a run: end, energy balance, contacts, limits, and accelerations in the rows.
+
+Positions may be accurate although steps are too long for accelerations at their ends and for forces that follow from
+them. Accelerations of coordinates, frames and outputs are therefore compared with the differences of the rates.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from parflex.codegen.outputs import loses_power
 from parflex.diagnostics import Diagnostic
+from parflex.dynamics.contact_state import limits_without_stop
 from parflex.errors import InputError, SingularError
-from parflex.forces.effort_allocation import driven_cables
-from parflex.integrators.driver import Grid
+from parflex.forces.effort_allocation import driven_cables, read_limits
+from parflex.integrators.driver import Grid, rounded_down
+from parflex.recursion.energy import contact_depths
+from parflex.recursion.kinematics import pose
 from parflex.robot.configuration import Configuration
+from parflex.robot.limits import check_limits, efforts_of_file
 from parflex.robot.robot import Robot
-from parflex.simulation.quantities import coordinate_rows
-from parflex.spatial.rotations import ORIENTATION
+from parflex.robot.states import quoted
+from parflex.simulation.outputs import Output, RunState, acceleration_columns, add_outputs, motion_columns
+from parflex.simulation.problem import Problem, metres_per_unit
+from parflex.simulation.quantities import BY_ACCELERATION, coordinate_rows, frame_difference, quantity
+from parflex.trajectories.trajectory import Trajectory
+from parflex.tree.force_elements import gated_contacts
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
-UNBALANCED = 0.01  # of the energy turned over: what an energy balance may be off without a word
-# of the largest energy, and of that of a robot that goes its typical length in the time of a run: rounding
+UNBALANCED = 0.01  # of the exchanged energy: an energy balance that is off by less is not reported
+# of the largest energy, and of that of a robot that moves by its typical length in the time of a run: rounding
 ROUNDED_ENERGY, LEAST_ENERGY = 1e-12, 1e-9
 SAME_LENGTH = 1e-9  # of the time: rounding
+MOST_NAMED = 3  # jumps or contacts in the diagnostics of a run
+
+# steps in a contact that give its rebound to a thousandth, generalized-alpha to five: of a mass against a damped stop
+STEPS_IN_A_CONTACT = {"gauss4": 5, "gauss6": 3, "rk4": 8, "generalized-alpha": 12}
+SLOW = 0.01  # of the largest speed in the run: a slower contact grazes or comes to rest, with 1e-4 of the energy
+MOST_LOOKED_AT = 100  # rows, for that speed
+CONTACTS = {"stop": "the contact of joint '{}' with its stop", "flank": "the contact of coupling '{}' with a flank",
+            "cable": "the pull of cable '{}'"}  # fmt: skip
+
+ROUGH = 0.15  # root mean square, of the largest: the rule over two rows errs by 7 % at 100 Hz and rows of 1 ms
+SEEN = 2  # steps between rows, at most, for rows to resolve what steps resolve
+AT_REST = 1e-10  # typical lengths: a robot that moves by less in a run is at rest, and its accelerations are rounding
+OTHERS = {"gauss4": "gauss6 or generalized-alpha follow", "gauss6": "generalized-alpha follows"}  # stiff damping
+BODIES, JOINTS = "accelerations inside bodies", "accelerations of joints"
+
+
+# -- length and end ----------------------------------------------------------------------------------------
 
 
 def refuse_longer(time: float, step: float | None, out_step: float | None, sample_time: float | None) -> None:
-    """Steps, rows and samples that do not fit into the time of a run."""
+    """Raise if steps, rows or samples do not fit into the time of a run."""
     for key, value in (("step", step), ("out_step", out_step), ("sample_time", sample_time)):
         if value is not None and value > time * (1 + SAME_LENGTH):
             text = f"'{key}' ({value:g} s) is longer than the run ({time:g} s)"
@@ -33,7 +64,7 @@ def refuse_longer(time: float, step: float | None, out_step: float | None, sampl
 
 
 def length_warnings(time: float, grid: Grid) -> list[Diagnostic]:
-    """A diagnostic where a run goes on behind its time, up to a whole row."""
+    """Return a diagnostic if a run ends after its time, at the next whole row."""
     end = grid.rows * grid.out_step
     if abs(end - time) <= SAME_LENGTH * time:
         return []
@@ -41,24 +72,13 @@ def length_warnings(time: float, grid: Grid) -> list[Diagnostic]:
     return [Diagnostic("longer-run", text, "time", end)]
 
 
-def coupling_summary(robot: Robot, columns: Mapping[str, Array]) -> dict[str, Any]:
-    """The largest effort in each coupling (N, N m), and when; none where no effort is known."""
-    largest: dict[str, Any] = {}
-    for coupling in robot.description.coupling:
-        values = columns.get(f"coupling.{coupling.name}.effort", np.zeros(0))
-        if np.isfinite(values).any():
-            k = int(np.argmax(np.where(np.isfinite(values), np.abs(values), -1.0)))
-            largest[coupling.name] = {"effort": float(values[k]), "time": float(columns["t"][k])}
-    return {"couplings": largest} if largest else {}
-
-
 def jam_reason(robot: Robot, columns: Mapping[str, Array]) -> str | None:
-    """Why a run of a robot with lossy rigid couplings has no acceleration behind its last row; None: it has one."""
+    """Return why a robot with lossy rigid couplings has no acceleration after its last row; None if it has one."""
     if not loses_power(robot):
         return None
     q, qd = (coordinate_rows(robot, columns, word)[-1] for word in ("q", "qd"))
     tau = np.array([columns[f"effort.{name}"][-1] for name in robot.actuated_names])
-    from parflex.dynamics.dynamics import accelerations_under  # which runs that go well do without
+    from parflex.dynamics.dynamics import accelerations_under  # not needed by successful runs
 
     try:
         accelerations_under(Configuration(robot, q), robot.tree.rates(q, qd), np.nan_to_num(tau))
@@ -68,7 +88,7 @@ def jam_reason(robot: Robot, columns: Mapping[str, Array]) -> str | None:
 
 
 def stop_warnings(summary: Mapping[str, Any]) -> list[Diagnostic]:
-    """Why a run did not reach its end."""
+    """Return a diagnostic if a run did not reach its end."""
     if summary["status"] == "interrupted":
         text = f"the run was interrupted at t = {summary['time']:.6g} s"
         return [Diagnostic("interrupted", text, "time", summary["time"])]
@@ -79,20 +99,134 @@ def stop_warnings(summary: Mapping[str, Any]) -> list[Diagnostic]:
 
 
 def partition_changed(changes: list[dict[str, Any]]) -> list[Diagnostic]:
-    """Whether a run went on with other independent rates than those that were asked for."""
+    """Return a diagnostic if a run left the independent rates that were requested."""
     others = [change for change in changes if "independent" in change]
     if not others:
         return []
-    names = ", ".join(f"'{name}'" for name in others[0]["independent"])
-    text = (
-        f"from t = {others[0]['time']:.4g} s on the independent rates that were given determine the others poorly: the "
-        f"run goes on with {names}"
+    names, time = ", ".join(f"'{name}'" for name in others[0]["independent"]), others[0]["time"]
+    text = f"from t = {time:.4g} s on the specified independent rates determine the others poorly: the run goes on with"
+    return [Diagnostic("changed-coordinates", f"{text} {names}", "time", time)]
+
+
+def jump_warnings(jumps: list[dict[str, Any]]) -> list[Diagnostic]:
+    """Return a diagnostic that names the first velocity jumps."""
+    if not jumps:
+        return []
+    texts = [f"'{jump['joint']}' by {jump['jump']:.4g} at t = {jump['time']:.6g} s" for jump in jumps[:MOST_NAMED]]
+    more = f" and {len(jumps) - MOST_NAMED} more" if len(jumps) > MOST_NAMED else ""
+    text = f"the motion has velocity jumps: {', '.join(texts)}{more}; the motors apply an impulse there: add ramps"
+    return [Diagnostic("velocity-jump", f"{text} if this is not intended", jumps[0]["joint"], jumps[0]["jump"])]
+
+
+# -- energy ------------------------------------------------------------------------------------------------
+
+
+def _unbalanced(columns: Mapping[str, Array]) -> Array:
+    """Return the energy less the work of inputs plus losses, which the loop integrates with the motion."""
+    total = columns["energy.total"]
+    return total - total[0] - columns["work.input"] + columns["work.loss"]
+
+
+def balance_error(columns: Mapping[str, Array]) -> float:
+    """Return the largest error of the energy balance (J)."""
+    return float(np.abs(_unbalanced(columns)).max())
+
+
+def balance_warnings(columns: Mapping[str, Array], method: str, usual: float) -> list[Diagnostic]:
+    """Return a diagnostic if the energy balance is off by more than a hundredth of the exchanged energy.
+
+    `usual` is the energy (J) of a robot that moves by its own size in the run.
+    """
+    off, most = balance_error(columns), float(_unbalanced(columns).max())
+    stored = [columns["energy.kinetic"], columns["energy.elastic"] + columns["energy.gravity"]]
+    exchanged = max(float(np.ptp(values)) for values in (*stored, columns["work.input"], columns["work.loss"]))
+    largest = max(float(np.abs(values).max()) for values in stored)
+    allowed = max(UNBALANCED * exchanged, LEAST_ENERGY * usual, ROUNDED_ENERGY * largest)
+    if not off > allowed:
+        return []
+    text = f"the energy balance is off by {off:.2g} J of {exchanged:.2g} J: the steps are too long for this motion"
+    if method == "generalized-alpha" and not most > allowed:  # its numerical damping never adds energy
+        text = f"the method generalized-alpha took {off:.2g} J of {exchanged:.2g} J out of the motion: use shorter "
+        text += "steps, or a radius nearer to 1"
+    return [Diagnostic("energy-balance", text, "energy", off)]
+
+
+# -- contacts, cables, limits ------------------------------------------------------------------------------
+
+
+def contact_warnings(
+    robot: Robot, events: Array, columns: Mapping[str, Array], method: str, step: float
+) -> list[Diagnostic]:
+    """Return diagnostics of contacts that end before fixed steps resolve them; their energy balance is right."""
+    enough, shortest = STEPS_IN_A_CONTACT.get(method, 0) * step, dict[tuple[str, str], tuple[float, float]]()
+    short = [contact for contact in _contacts(robot.tree, events) if contact[2] < enough]
+    fastest = _fastest(robot, columns) if short else {}
+    for on, first, duration, speed in short:
+        if speed >= SLOW * fastest[on.contact.told]:
+            first, least = shortest.get((on.kind, on.name), (first, duration))
+            shortest[on.kind, on.name] = first, min(least, duration)
+    return [
+        Diagnostic(
+            "short-contact",
+            f"{CONTACTS[kind].format(name)} takes {least:.2g} s (first at t = {first:.4g} s), too short for steps of "
+            f"{step:.2g} s: its rebound is not resolved; give steps of {rounded_down(least * step / enough)} s or "
+            "less, or the method 'dopri5'",
+            name,
+            least,
+        )
+        for (kind, name), (first, least) in list(shortest.items())[:MOST_NAMED]
+    ]
+
+
+def _contacts(tree: Tree, events: Array) -> list[tuple[Any, float, float, float]]:
+    """Return contacts that began and ended: the contact, its begin, its duration, and the speed at its begin."""
+    gates = {gate: on for on in gated_contacts(tree) for gate in {on.contact.gate, on.contact.told}}
+    begun: dict[int, tuple[float, float]] = {}
+    contacts = []
+    for gate, became, time, rate in sorted(events.tolist(), key=lambda row: row[2]):
+        if (on := gates.get(int(gate))) is None:  # of a joint that sticks
+            continue
+        if became and int(gate) == on.contact.told:
+            begun[on.contact.told] = time, abs(rate)
+        elif not became and on.contact.told in begun:  # a damped contact releases before the depth is zero
+            start, speed = begun.pop(on.contact.told)
+            contacts.append((on, start, time - start, speed))
+    return contacts
+
+
+def _fastest(robot: Robot, columns: Mapping[str, Array]) -> dict[int, float]:
+    """Return the largest rate of the depth of each contact in some rows of a run."""
+    tree, (q, qd), fastest = (
+        robot.tree,
+        (coordinate_rows(robot, columns, word) for word in ("q", "qd")),
+        dict[int, float](),
     )
-    return [Diagnostic("changed-coordinates", text, "time", others[0]["time"])]
+    for k in np.linspace(0, len(q) - 1, MOST_LOOKED_AT).astype(int):
+        for contact, _, rate in contact_depths(tree, pose(tree, q[k]), tree.rates(q[k], qd[k])):
+            fastest[contact.told] = max(fastest.get(contact.told, 0.0), abs(float(rate)))
+    return fastest
+
+
+def stop_limit_warnings(robot: Robot) -> list[Diagnostic]:
+    """Return a diagnostic of limits that do not act, although stops do."""
+    names = limits_without_stop(robot)
+    if not names:
+        return []
+    text = f"the limits of {quoted(names)} do not act: they have no stop"
+    return [Diagnostic("limit-without-stop", text, names[0])]
+
+
+def identical_joint_warnings(problem: Problem, counts: Mapping[str, int]) -> list[Diagnostic]:
+    """Return a diagnostic if rates of joints in stiction were too similar to determine which of them slides."""
+    if not counts.get("alike_rests"):
+        return []
+    names = [link.name for link in problem.sticking]
+    text = f"rates of some of the joints in stiction ({quoted(names)}) are nearly identical, so that either may slide: "
+    return [Diagnostic("identical-stiction", f"{text}compare with friction_width=1e-3", names[0])]
 
 
 def cable_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[Diagnostic]:
-    """A diagnostic for each driven cable that would have to push during a run."""
+    """Return a diagnostic for each driven cable that would have to push during a run."""
     known = {name: columns.get(f"element.{name}.force", np.zeros(0)) for name in driven_cables(robot)}
     forces = {name: np.where(np.isfinite(force), force, 0.0) for name, force in known.items()}
     largest, warnings = max((float(np.abs(force).max(initial=0.0)) for force in forces.values()), default=0.0), []
@@ -108,68 +242,31 @@ def cable_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[Diagnosti
     return warnings
 
 
-def _unbalanced(columns: Mapping[str, Array]) -> Array:
-    """Energy less what the inputs put in and losses took out; the loop integrates both with the motion."""
-    total = columns["energy.total"]
-    return total - total[0] - columns["work.input"] + columns["work.loss"]
+def limit_warnings(
+    robot: Robot, columns: Mapping[str, Array], motors: Sequence[str], effort_limit: Any, motion: Any = None
+) -> list[Diagnostic]:
+    """Return a diagnostic for each limit that a run exceeds in its rows or, of motors that follow `motion`, in between.
 
-
-def balance_error(columns: Mapping[str, Array]) -> float:
-    """The energy balance, where it is off most."""
-    return float(np.abs(_unbalanced(columns)).max())
-
-
-def balance_warnings(columns: Mapping[str, Array], method: str, usual: float) -> list[Diagnostic]:
-    """A diagnostic where the energy balance is off by more than a hundredth of what was turned over.
-
-    `usual` is the energy (J) of a robot that moves by its own size in the run.
+    Limits of efforts that the call states (`effort_limit`) override those of the file.
     """
-    off, most = balance_error(columns), float(_unbalanced(columns).max())
-    stored = [columns["energy.kinetic"], columns["energy.elastic"] + columns["energy.gravity"]]
-    turned = max(float(np.ptp(values)) for values in (*stored, columns["work.input"], columns["work.loss"]))
-    largest = max(float(np.abs(values).max()) for values in stored)
-    allowed = max(UNBALANCED * turned, LEAST_ENERGY * usual, ROUNDED_ENERGY * largest)
-    if not off > allowed:
+    if not len(columns["t"]):  # the run has not begun
         return []
-    text = f"the energy balance is off by {off:.2g} J of {turned:.2g} J: the steps are too long for this motion"
-    if method == "generalized-alpha" and not most > allowed:  # it takes energy on purpose, but gives none
-        text = (
-            f"the method generalized-alpha took {off:.2g} J of {turned:.2g} J out of the motion: shorter steps, or a "
-            "radius nearer to 1, take less"
-        )
-    return [Diagnostic("energy-balance", text, "energy", off)]
-
-
-def frame_difference(
-    columns: Mapping[str, Array], other: Mapping[str, Array], frame: str
-) -> tuple[float, float, dict[str, Any]]:
-    """How far a frame goes elsewhere in another run (m, rad), and the coordinate that does most, by its range."""
-    rows = min(len(other["t"]), len(columns["t"]))
-
-    def apart(name: str) -> float:
-        return float(np.abs(other[name][:rows] - columns[name][:rows]).max(initial=0.0))
-
-    metres = max((apart(name) for name in (f"{frame}.{axis}" for axis in "xyz") if name in columns), default=0.0)
-    if f"{frame}.theta" in columns:
-        radians = apart(f"{frame}.theta")
-    else:
-        first, second = (
-            np.stack([run[f"{frame}.{word}"][:rows] for word in ORIENTATION], axis=1) for run in (columns, other)
-        )
-        sizes = [np.linalg.norm(first + sign * second, axis=1) for sign in (-1, 1)]  # q and -q are one turn
-        radians = float((4 * np.arcsin(np.clip(np.minimum(*sizes) / 2, 0.0, 1.0))).max(initial=0.0))
-    most, share = "", 0.0
-    for name in (name for name in columns if name.startswith("q.") and name in other):  # runs may differ in elements
-        ranged = float(np.ptp(columns[name][:rows]))
-        if not most or (ranged > 0 and apart(name) / ranged > share):
-            most, share = name.removeprefix("q."), apart(name) / ranged if ranged > 0 else 0.0
-    return metres, radians, {"coordinate": most, "share_of_range": share}
+    q, qd, effort = (
+        {name.removeprefix(word): values for name, values in columns.items() if name.startswith(word)}
+        for word in ("q.", "qd.", "effort.")
+    )
+    efforts = efforts_of_file({name: effort[name] for name in motors}, *read_limits(motors, effort_limit))
+    violations = check_limits(robot, q, qd, efforts, columns["t"])
+    limited = any(link.limits is not None or link.velocity_limit is not None for link in robot.tree.links)
+    if isinstance(motion, Trajectory) and limited:
+        violations += motion.violations(robot, float(columns["t"][-1]))
+    return [each.diagnostic for each in {(each.joint, each.key): each for each in violations}.values()]
 
 
 def friction_width_effect(
     columns: Mapping[str, Array], other: Mapping[str, Array], frame: str, width: float
 ) -> dict[str, Any]:
-    """How far a frame and all coordinates go elsewhere in another run, that with friction of half the width."""
+    """Return how far a frame and all coordinates differ in another run, with friction of half the width."""
     metres, radians, most = frame_difference(columns, other, frame)
     rows = min(len(other["t"]), len(columns["t"]))
     efforts = [np.abs(other[n][:rows] - columns[n][:rows]).max(initial=0.0) for n in columns if n.startswith("effort.")]
@@ -179,3 +276,111 @@ def friction_width_effect(
         "half_width_changes_coordinate": most,
         "half_width_changes_efforts": float(max(efforts, default=0.0)),
     }
+
+
+# -- accelerations in the rows -----------------------------------------------------------------------------
+
+
+def inconsistent_shares(
+    state: RunState, columns: Mapping[str, Array], outputs: Sequence[Output], every: float = 1
+) -> dict[str, float]:
+    """Return the columns that differ from the changes of the rates, and by which share of the largest of their kind.
+
+    With many steps between rows (`every`), and for rigid robots, only requested outputs are compared.
+    """
+    tree, t = state.robot.tree, state.t
+    known = [k for k, name in enumerate(tree.rate_names) if name in tree.position_names]
+    rates = state["change"][:, [tree.position_names.index(tree.rate_names[k]) for k in known]]
+    weights = metres_per_unit(tree)[known]
+    fastest = float(np.max(np.abs(rates * weights), initial=0.0, where=np.isfinite(rates)))
+    if len(t) < 3 or not fastest * float(np.ptp(t)) > AT_REST * tree.length:
+        return {}
+    other, again = _with_differences(state, known, rates), dict[str, Array]()
+    good = np.isfinite(other["accelerations"]).all(axis=1)
+    affected = [output for output in outputs if output.inner or quantity(output.column).name in BY_ACCELERATION]
+    accelerations = state["accelerations"][:, known] * weights
+    missed = other["accelerations"][:, known] * weights - accelerations
+    if affected and _mean(missed[good]) > ROUGH * max(_mean(accelerations), 1e-300):
+        add_outputs(replace(other, by_loose=True), affected, again)
+    if every > SEEN or not tree.elastic:
+        return _shares(columns, again, good, {})
+    for name in [name.removesuffix(".motion") for name in other.signals if name.endswith(".motion")]:
+        moving = motion_columns(name, *other.frame(name)[1:], tree.planar)
+        names = [word for word in moving if word in columns and quantity(word).name in BY_ACCELERATION]
+        again |= {word: moving[word] for word in names}
+    return _shares(columns, again | acceleration_columns(other), good, _kinds(tree))
+
+
+def inconsistency_warnings(
+    problem: Problem, shares: Mapping[str, float], requested: Collection[str], method: str, step: float, every: float
+) -> list[Diagnostic]:
+    """Return a diagnostic of requested columns that differ, else a short one of those that every run has.
+
+    `step` is the mean step (s), `every` the number of steps in a row. Accelerations inside flexible bodies are in the
+    summary only, since axial vibrations have no other effect.
+    """
+    kinds = _kinds(problem.robot.tree)
+    rough = [name for name in shares if kinds.get(name, ("", 1.0))[0] != BODIES]
+    asked = [name for name in rough if name in requested]
+    if not rough:
+        return []
+    others = OTHERS.get(method, "")
+    cure = f"the rows are {every:.0f} steps apart; give an out_step of {rounded_down(SEEN * step)}"
+    if every <= SEEN:
+        follow = f"{others} stiff damping, shorter steps vibrations" if others else "shorter steps follow both"
+        cure = f"the steps do not follow vibrations, or damping that is stiff; {follow}"
+    worst = max(asked or rough, key=lambda name: shares[name])
+    by = f"by {100 * shares[worst]:.2g} % (root mean square) from"
+    more = f" (and {len(asked) - 1} more outputs)" if len(asked) > 1 else ""
+    text = f"accelerations in the rows, '{worst}' most, differ {by} the changes of the rates: {cure}"
+    if asked:
+        text = f"'{worst}'{more} differs {by} the value by the rates of the rows: {cure}"
+    return [Diagnostic("inconsistent-accelerations", text, worst, shares[worst])]
+
+
+def _kinds(tree: Tree) -> dict[str, tuple[str, float]]:
+    """Return the kind of each acceleration of a coordinate, of a joint or of a body, and metres per unit."""
+    bent, sizes = {k for link in tree.links for k in range(link.e_v.start, link.e_v.stop)}, metres_per_unit(tree)
+    return {f"qdd.{name}": (BODIES if k in bent else JOINTS, float(sizes[k])) for k, name in enumerate(tree.rate_names)}
+
+
+def _shares(
+    columns: Mapping[str, Array], again: Mapping[str, Array], good: Array, kinds: Mapping[str, tuple[str, float]]
+) -> dict[str, float]:
+    """Return the columns that differ by more than the error of a rule over two rows, by the largest of their kind.
+
+    The largest is that of the smoother of both, since noise may exceed what it hides.
+    """
+    largest: dict[str, float] = {}
+    shares = {}
+    with np.errstate(invalid="ignore"):
+        for name, values in again.items():
+            kind, factor = kinds.get(name) or (quantity(name).name, 1.0)
+            size = factor * min(_mean(columns[name][good]), _mean(values[good]))
+            largest[kind] = max(largest.get(kind, 0.0), size)
+            shares[name] = kind, factor * _mean((values - columns[name])[good])
+    relative = {name: off / largest[kind] if largest[kind] > 0 else 0.0 for name, (kind, off) in shares.items()}
+    return {name: share for name, share in relative.items() if share > ROUGH}
+
+
+def _mean(values: Array) -> float:
+    """Return the root mean square of finite values."""
+    values = values[np.isfinite(values)]
+    return float(np.sqrt(np.mean(values**2))) if len(values) else 0.0
+
+
+def _with_differences(state: RunState, known: list[int], rates: Array) -> RunState:
+    """Return the state with accelerations by differences of the known rates over two rows; none at the ends."""
+
+    def changed(values: Array) -> Array:
+        differences = np.full_like(values, np.nan)
+        with np.errstate(all="ignore"):
+            differences[1:-1] = (values[2:] - values[:-2]) / (state.t[2:] - state.t[:-2])[:, None]
+        return differences
+
+    accelerations = state["accelerations"].copy()
+    accelerations[:, known] = changed(rates)
+    result = {**state.signals, "accelerations": accelerations}
+    for name in [name for name in state.signals if name.endswith(".motion")]:
+        result[name] = np.concatenate([state[name][:, :6], changed(state[name][:, :6])], axis=1)
+    return replace(state, signals=result)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
 from parflex.forces.forces import impulse_of_motors
 from parflex.integrators.driver import System
@@ -23,16 +22,14 @@ from parflex.trajectories.trajectory import Trajectory
 
 Array = np.ndarray
 SAME_TIME = 1e-9  # s, or of the run where that is shorter: jumps that are nearer to each other are one
-MOST_TOLD = 3  # jumps in a warning
 NONE = np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Discontinuity(Record):
-    """A time at which inputs jump, the system with those behind it, and what becomes of the state there.
+    """A time at which inputs jump, the system with the inputs behind it, and the effect on the state.
 
-    `cross` takes closed positions and their rates of change before it, and gives independent rates behind it and the
-    work of the impulse; None where rates stay.
+    `cross` takes closed positions and their rates of change, and returns independent rates and the work of the impulse.
     """
 
     time: float
@@ -50,7 +47,7 @@ class InputSegments:
 
 
 def jump_times(inputs: Trajectory, motors: int) -> Array:
-    """When velocities or accelerations of motors that follow a motion jump, the first inputs, or what else is given."""
+    """Return when velocities or accelerations of driven motors, the first inputs, or values of other inputs jump."""
     motion, others = inputs.selected(range(motors)), inputs.selected(range(motors, inputs.channels))
     return np.concatenate([motion.jumps(1)[0], motion.jumps(2)[0], others.jumps(0)[0]])
 
@@ -58,10 +55,9 @@ def jump_times(inputs: Trajectory, motors: int) -> Array:
 def input_segments(
     problem: Problem, inputs: Trajectory, time: float, near: float, begin: float = 0.0, instants: Array = NONE
 ) -> InputSegments:
-    """Given inputs in the stretches between their jumps, for a run from one time to another.
+    """Return the inputs of a run from one time to another, divided at their jumps and at the `instants`.
 
-    Steps end at the `instants` too. A run starts behind a jump at t = 0; one that goes on from a later row, which shows
-    what is before it, crosses it.
+    A run starts behind a jump at t = 0; one that continues from a later row crosses it.
     """
     system, names = problem.system(inputs), problem.robot.actuated_names
     count = len(names) if problem.driven else 0
@@ -89,7 +85,7 @@ def _with(system: System, inputs: Trajectory) -> System:
 
 
 def _apart(times: Array, first: float, last: float, same: float) -> list[float]:
-    """Times in a range in their order, those that coincide once."""
+    """Return sorted times in a range, coincident ones once."""
     distinct: list[float] = []
     for t in np.sort(times):
         if first < t < last and (not distinct or t - distinct[-1] > same):
@@ -98,7 +94,7 @@ def _apart(times: Array, first: float, last: float, same: float) -> list[float]:
 
 
 def _refuse_gaps(motion: Trajectory, names: list[str], time: float) -> None:
-    """Positions of motors do not jump."""
+    """Raise if a position of a motor jumps."""
     times, sizes = motion.jumps(0)
     for t, size in zip(times, sizes, strict=True):
         if 0 < t < time:
@@ -110,7 +106,7 @@ def _refuse_gaps(motion: Trajectory, names: list[str], time: float) -> None:
 def _crossing(
     problem: Problem, motion: Trajectory, time: float, size: Array, jumps: list[dict[str, Any]]
 ) -> Callable[[Array, Array], tuple[Array, float]]:
-    """What the motors' impulse at a time does, noted in `jumps` when it is done."""
+    """Return the effect of the motors' impulse at a time, which it appends to `jumps`."""
     tree = problem.robot.tree
     motors, behind = list(problem.robot.actuated), motion.value(time, 1, behind=True)
 
@@ -123,16 +119,3 @@ def _crossing(
         return after[problem.places], float(push @ (before + after)[motors] / 2)
 
     return cross
-
-
-def jump_warnings(jumps: list[dict[str, Any]]) -> list[Diagnostic]:
-    """A diagnostic that names the first jumps."""
-    if not jumps:
-        return []
-    jump_texts = [f"'{jump['joint']}' by {jump['jump']:.4g} at t = {jump['time']:.6g} s" for jump in jumps[:MOST_TOLD]]
-    more = f" and {len(jumps) - MOST_TOLD} more" if len(jumps) > MOST_TOLD else ""
-    text = (
-        f"the motion has velocity jumps: {', '.join(jump_texts)}{more}; the motors apply an impulse there "
-        "(add ramps to the motion if this is not intended)"
-    )
-    return [Diagnostic("velocity-jump", text, jumps[0]["joint"], jumps[0]["jump"])]

@@ -1,16 +1,13 @@
 """Mesh convergence of runs.
 
-A run is repeated with twice the elements in all beams until it changes by at most a share of its deflections. A small
-change may be chance, so the frequencies in the strain of the beams must be known to that share too. Positions and
-rotations of the recorded frames are compared with the largest deflection and rotation of a beam's tip, since the motors
-prescribe the path of the robot; efforts and `outputs` with the largest value of their kind.
+A run is repeated with twice the elements in all beams until it changes by at most a share of its deflections, and the
+error of the frequencies in the strain of the beams is below that share too. Positions and rotations of frames are
+compared with the largest deflection and rotation of a beam, efforts and `outputs` with the largest of their kind.
 
 To first order the error of a run is the response of the robot to the inertia of motions inside elements that their
-shapes omit, theory (73): a convolution over the past in the modes at the start, so nothing is differentiated.
-
-The mean frequency of an element is that of its strain: omega^2 = <ed^T K ed> / <e^T K e>, each about its mean over the
-run. With mu the lowest frequency of its omitted motions, a frequency omega of the robot is too high by at most 1/2
-omega^2/(mu^2 - omega^2) of it.
+shapes omit, theory (73): a convolution over the past in the modes at the start. The mean frequency of an element is
+omega^2 = <ed^T K ed> / <e^T K e>, each about its mean. With mu the lowest frequency of its omitted motions, omega is
+too high by at most 1/2 omega^2/(mu^2 - omega^2) of it.
 """
 
 from __future__ import annotations
@@ -26,12 +23,10 @@ import numpy as np
 from parflex.diagnostics import Diagnostic, reported, with_code
 from parflex.errors import InputError, ParflexError
 from parflex.records import count_of
-from parflex.recursion.kinematics import pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.load import with_refined_beams
 from parflex.robot.robot import Robot
-from parflex.simulation.diagnostics import frame_difference
-from parflex.simulation.quantities import coordinate_rows, quantity
+from parflex.simulation.quantities import coordinate_rows, frame_difference, quantity
 from parflex.simulation.runs import Run
 from parflex.spatial.linear import eigen_pairs
 from parflex.spatial.rotations import ORIENTATION, hat
@@ -39,7 +34,6 @@ from parflex.statics.mesh_error import ENOUGH as MODES_RESOLVED
 from parflex.statics.mesh_error import (
     REACHED,
     WARNING_EXCESS,
-    BeamElements,
     InnerMotions,
     at_same_pose,
     beam_links,
@@ -62,16 +56,15 @@ AT_REST = 1e-10  # of the typical length: beams that deflect by less are at rest
 MOST_ROWS, MOST_LINEAR_COORDINATES = 20_000, 300  # of a run that are used, and of a robot
 RESOLVED = 1.0  # rad between two rows: faster modes follow at once as well
 ROWS_OF_A_MEAN = 7  # a period of what is resolved just so
-ROWS = 200  # of a run in which deflections are looked for
 ROUNDING = 1e-10  # of the size of the robot, or of a turn by 1: less is no deflection
 STRAINED = 0.01  # of the strain energy of the beam that vibrates most: others do not matter
 COUPLED = 0.1  # of the motion inside an element that goes most with its shapes
 
 
 def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, arguments: Mapping[str, Any]) -> Run:
-    """The run with as many elements as it takes; `arguments` are the arguments of `simulate`.
+    """Return the run with as many elements as convergence needs; `arguments` are those of `simulate`.
 
-    Interrupted, or where a finer robot cannot go on, the last complete run is the answer, and it says so.
+    After an interruption, or if a finer robot cannot be simulated, return the last complete run with a diagnostic.
     """
     start, outputs = arguments.get("start"), list(arguments.get("outputs") or ())
     if isinstance(start, Mapping) and {"q", "qd"} & set(start):
@@ -83,7 +76,7 @@ def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, a
         outputs.append("reaction")
     steps: list[dict[str, Any]] = []
     best: Run | None = None
-    change: float | None = None  # of the first run nothing is known
+    change: float | None = None  # unknown for the first run
     converged = False
     for times in numbers_of_elements(robot, MOST_RUN_COORDINATES):
         begin, finer = perf_counter(), robot if times == 1 else with_refined_beams(robot, times)
@@ -120,7 +113,7 @@ def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, a
 
 
 def _moved(robot: Robot, finer: Robot, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What of the arguments belongs to a number of elements, for another."""
+    """Return the arguments that depend on the number of elements, for another robot."""
     moved: dict[str, Any] = {}
     motion, start = arguments.get("motion"), arguments.get("start")
     if isinstance(motion, Trajectory | FrameTrajectory):
@@ -133,7 +126,7 @@ def _moved(robot: Robot, finer: Robot, arguments: Mapping[str, Any]) -> dict[str
 
 
 def _with(run: Run, steps: list[dict[str, Any]], converged: bool, share: float, notes: list[Diagnostic]) -> Run:
-    """The run with what its refinement took in its summary; `changes` of its independent rates stay."""
+    """Return the run with its refinement in the summary."""
     last = steps[-1] if steps else {"elements": None, "change": None, "changes": {}}
     diagnostics = [*run.diagnostics, *notes]
     if not converged and run.status == "ok":
@@ -148,7 +141,7 @@ def _with(run: Run, steps: list[dict[str, Any]], converged: bool, share: float, 
 
 
 def _not_converged(last: Mapping[str, Any], share: float) -> str:
-    """What is still off: the kind of answer that changed most, or the frequencies of the strain."""
+    """Return why a run is not converged: the kind of result that changed most, or the frequencies of the strain."""
     if last["change"] is None:
         return f"there is one run alone: nothing says whether it is converged within {share:g}"
     worst = max(last["changes"], key=lambda kind: last["changes"][kind])
@@ -166,9 +159,9 @@ def _not_converged(last: Mapping[str, Any], share: float) -> str:
 def inner_warnings(
     robot: Robot, prescribed: str, columns: Mapping[str, Array], accelerations: Array, without: Sequence[str] = ()
 ) -> list[Diagnostic]:
-    """A diagnostic about the beam whose elements are too few for its motion: the one with the largest error.
+    """Return a diagnostic of the beam with the largest error, if its elements are too few for its motion.
 
-    A platform that is driven has none: all that is elastic answers it.
+    Runs of a driven platform are not checked.
     """
     tree, rows = robot.tree, slice(0, MOST_ROWS)
     beams = inner_beams(robot) if prescribed != "platform" and tree.n <= MOST_LINEAR_COORDINATES else {}
@@ -178,7 +171,7 @@ def inner_warnings(
         return []
     e = _elastic_rows(robot, q)
     e -= e.mean(axis=0)
-    nodes = {name: _node_motions(robot, beam) for name, beam in beams.items()}
+    nodes = {name: _node_motions(robot, beam.links)[:, :3] for name, beam in beams.items()}
     sizes = {name: float(_deflections(motions, e).max()) for name, motions in nodes.items()}
     most = max(sizes.values())
     if not most > AT_REST * tree.length:
@@ -204,41 +197,41 @@ def inner_warnings(
 
 
 def largest_beam_deflection(robot: Robot, j: int, q: Array) -> float:
-    """Of the nodes of the beam that a link is an element of, in rows of positions (m); of small deflections."""
+    """Return the largest deflection (m), if small, of the beam that link `j` is an element of, in rows of positions."""
     beam = next((candidate for candidate in inner_beams(robot).values() if j in candidate.links), None)
     if beam is None:
         return 0.0
-    return float(_deflections(_node_motions(robot, beam), _elastic_rows(robot, q)).max(initial=0.0))
+    return float(_deflections(_node_motions(robot, beam.links)[:, :3], _elastic_rows(robot, q)).max(initial=0.0))
 
 
 def _elastic_rows(robot: Robot, q: Array) -> Array:
-    """Elastic coordinates in rows of positions, at the places of their rates."""
+    """Return elastic coordinates of rows of positions, in the order of the rates."""
     e = np.zeros((len(q), robot.tree.n))
     for link in robot.tree.links:
         e[:, link.e_v] = q[:, link.e]
     return e
 
 
-def _node_motions(robot: Robot, beam: BeamElements) -> Array:
-    """Displacements of the nodes of a beam in the axes of its root, (node, axis, rate), of small deflections."""
+def _node_motions(robot: Robot, links: Sequence[int]) -> Array:
+    """Return displacements and rotations (node, component, rate) of nodes of a beam in axes of its root, if small."""
     twist, motions = np.zeros((6, robot.tree.n)), []
-    for j in beam.links:
+    for j in links:
         link = robot.tree.links[j]
         tip = link.body.nodes["tip"]
         twist[:3] -= hat(tip.r0) @ twist[3:]
         twist[:, link.e_v] += np.vstack([tip.Phi_d, tip.Phi_r])
-        motions.append(twist[:3].copy())
+        motions.append(twist.copy())
     return np.array(motions)
 
 
 def _deflections(motions: Array, q: Array) -> Array:
-    """The largest displacement of a node in each row."""
+    """Return the largest displacement, or rotation, of a node in each row."""
     moved = q @ motions.reshape(-1, motions.shape[2]).T
     return np.linalg.norm(moved.reshape(len(q), *motions.shape[:2]), axis=2).max(axis=1)
 
 
 def _inertia_inside(here: Configuration) -> Array:
-    """C of all elements, over the rates of the tree."""
+    """Return C of all elements, over the rates of the tree, theory (73)."""
     tree, inertia = here.robot.tree, np.zeros((here.robot.tree.n, here.robot.tree.n))
     for beam in inner_beams(here.robot).values():
         for j, inside in zip(beam.links, beam.inside, strict=True):
@@ -251,7 +244,7 @@ def _inertia_inside(here: Configuration) -> Array:
 
 
 def _off(here: Configuration, driven: bool, t: Array, moved: Array, without: Sequence[str]) -> Array:
-    """What the coordinates of all rates are off by, in rows: answers of the modes that rows resolve."""
+    """Return the errors of the coordinates of all rates in rows: responses of the modes that rows resolve."""
     from scipy.ndimage import convolve1d  # which rigid robots do without
     from scipy.signal import fftconvolve
 
@@ -272,7 +265,7 @@ def _off(here: Configuration, driven: bool, t: Array, moved: Array, without: Seq
 
 
 def _kernel(values: Array, damping: Array, times: Array) -> Array:
-    """K h + d h' of each mode of mass one; the first row counts half, as it is the end of a sum."""
+    """Return k h + d h' of each mode of mass one; the first row counts half, as the end of a trapezoidal sum."""
     decay = damping / 2
     omega = np.sqrt(np.maximum(values - decay**2, (1e-3 / float(times[-1])) ** 2))  # what is damped more hardly moves
     fading = np.exp(-np.outer(times, decay))
@@ -283,30 +276,20 @@ def _kernel(values: Array, damping: Array, times: Array) -> Array:
 
 
 def largest_column_deflection(robot: Robot, columns: Mapping[str, Array]) -> tuple[float, float]:
-    """How far (m, rad) the tip of a beam goes from where its root, undeformed, would have it; the largest of a run."""
-    q = coordinate_rows(robot, columns)
-    chosen = np.unique(np.linspace(0, len(q) - 1, min(ROWS, len(q))).astype(int))
-    tree, moved, turned = robot.tree, 0.0, 0.0
-    ends = {link.parent: j for j, link in enumerate(tree.links) if link.node is not None}
-    beams = [
-        (links[0], ends[links[-1]], sum(tree.links[j].body.nodes["tip"].r0 for j in links))
-        for links in beam_links(robot).values()
-    ]
-    for row in q[chosen]:
-        at = pose(tree, row)
-        for root, tip, rest in beams:
-            R = at.rotation[root]
-            moved = max(moved, float(np.linalg.norm(R.T @ (at.position[tip] - at.position[root]) - rest)))
-            turn = np.clip((np.trace(R.T @ at.rotation[tip]) - 1) / 2, -1.0, 1.0)
-            turned = max(turned, float(np.arccos(turn)))
-    length = tree.length
+    """Return the largest deflection (m) and rotation (rad) of the node of a beam in a run."""
+    e, length = _elastic_rows(robot, coordinate_rows(robot, columns)), robot.tree.length
+    motions = [_node_motions(robot, links) for links in beam_links(robot).values()]
+    moved, turned = (
+        max((float(_deflections(nodes[:, part], e).max(initial=0.0)) for nodes in motions), default=0.0)
+        for part in (slice(0, 3), slice(3, 6))
+    )
     return max(moved, ROUNDING * length), max(turned, moved / length, ROUNDING)
 
 
 def changes(
     robot: Robot, columns: Mapping[str, Array], before: Mapping[str, Array], outputs: Collection[str] = ()
 ) -> dict[str, float]:
-    """Relative changes by kind, a quantity with its unit: position, turn, effort, and those of what `outputs` names."""
+    """Return relative changes by kind: position, turn, effort, and the quantities of `outputs`."""
     rows = min(len(columns["t"]), len(before["t"]))
     moved, turned = largest_column_deflection(robot, columns)
     result: dict[str, float] = {}
@@ -330,7 +313,7 @@ def changes(
 
 
 def _kind(robot: Robot, name: str, outputs: Collection[str]) -> str | None:
-    """What a column is compared with; None where it is no part of the answer."""
+    """Return the kind of a column, with which it is compared; None if it is not compared."""
     if name.startswith("effort."):
         link = robot.tree.links[robot.tree.link_of_rate[robot.tree.rate_names.index(name.removeprefix("effort."))]]
         return "force of motors" if link.joint.unit == "m" else "moment of motors"
@@ -340,7 +323,7 @@ def _kind(robot: Robot, name: str, outputs: Collection[str]) -> str | None:
 
 @dataclass(frozen=True)
 class StrainContent:
-    """Of the beam that vibrates fastest for its elements: its squared frequency, and that inside its elements."""
+    """The beam that vibrates fastest for its elements: its squared frequency, and that inside its elements."""
 
     beam: str = ""
     count: int = 1
@@ -350,13 +333,13 @@ class StrainContent:
 
     @property
     def error(self) -> float:
-        """Share by which frequencies may be too high."""
+        """Return the share by which frequencies may be too high."""
         share = self.squared / self.alone
         return share / (1 - min(share, REACHED)) / 2
 
 
 def strain_content(robot: Robot, columns: Mapping[str, Array], reductions: bool = False) -> StrainContent:
-    """How fast the beams of a run vibrate for the length of their elements, or for their reduction, in the worst."""
+    """Return the beam whose vibrations are fastest for the length of its elements, or for its reduction."""
     contents, strains = [], []
     for beam in (*inner_beams(robot).values(), *(inner_beams(robot, reduced=True).values() if reductions else ())):
         strain, squared, alone = max(
@@ -371,7 +354,7 @@ def strain_content(robot: Robot, columns: Mapping[str, Array], reductions: bool 
 
 
 def content_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[Diagnostic]:
-    """A diagnostic about the beam that vibrates fastest for the length of its elements."""
+    """Return a diagnostic if a beam vibrates too fast for the length of its elements."""
     worst = strain_content(robot, columns, reductions=True)
     if not worst.error > WARNING_EXCESS:
         return []
@@ -394,7 +377,7 @@ def content_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[Diagnos
 
 
 def _content(robot: Robot, j: int, inside: InnerMotions, columns: Mapping[str, Array]) -> tuple[float, float, float]:
-    """Of an element: mean strain energy, squared mean frequency, and the squared frequency inside it."""
+    """Return mean strain energy and squared mean frequency of an element, and the squared frequency inside it."""
     link = robot.tree.links[j]
     names = [robot.tree.position_names[k] for k in range(link.e.start, link.e.stop)]
     e, ed = (np.stack([columns[f"{word}.{name}"] for name in names]) for word in ("q", "qd"))

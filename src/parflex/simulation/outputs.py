@@ -1,7 +1,6 @@
 """Outputs of a run: one table from the names of columns to functions of the state in all rows.
 
-Every run has the columns of `BASE`. `OUTPUTS` reads the words of the argument `outputs`; what a word needs, such as the
-signals of a frame or the wrenches in the joints, is computed only if it is requested.
+`base_columns` are those of every run. `OUTPUTS` reads the argument `outputs`; signals are computed on request.
 """
 
 from __future__ import annotations
@@ -77,16 +76,16 @@ class RunState(Record):
     by_loose: bool = False
 
     def __getitem__(self, name: str) -> Array:
-        """A signal in all rows."""
+        """Return a signal in all rows."""
         return self.signals[name]
 
     def frame(self, name: str) -> tuple[Array, Array, Array]:
-        """Position, rotation and motion of a frame."""
+        """Return position, rotation and motion of a frame."""
         return self[f"{name}.position"], self[f"{name}.rotation"], self[f"{name}.motion"]
 
     @cached_property
     def _loads(self) -> tuple[dict[str, Array], dict[int, Array]]:
-        """Force and moment of each joint and closure (rows x 6), and signals of the elements of all beams."""
+        """Return force and moment of each joint and closure (rows x 6), and signals of the elements of all beams."""
         gates, names = self["gates"], {"position_rates": "change"}
         words = ("q", "position_rates", "accelerations", "effort", *(["gates"] if gates.shape[1] else []))
         state = {word: self[names.get(word, word)] for word in words}
@@ -101,23 +100,23 @@ class RunState(Record):
 
     @property
     def wrenches(self) -> dict[str, Array]:
-        """Force and moment in each joint and closure, rows x 6."""
+        """Return force and moment in each joint and closure, rows x 6."""
         return self._loads[0]
 
     @cached_property
     def chains(self) -> dict[str, Any]:
-        """Beams with sections, by name."""
+        """Return beams with sections, by name."""
         return beam_chains(self.robot)
 
     @cached_property
     def beams(self) -> dict[str, BeamLoads]:
-        """Loads of all beams."""
+        """Return loads of all beams."""
         rows = (self["q"], self["change"], self["accelerations"])
         return beam_loads(self.robot.tree, self.chains, *rows, self._loads[1], self.problem.wrenches)
 
     @cached_property
     def undetermined(self) -> set[str]:
-        """Joints and closures whose reactions are not unique, since the robot is over-constrained."""
+        """Return joints and closures whose reactions are not unique, if the robot is over-constrained."""
         if not self.problem.robot.mobility.redundant:
             return set()
         return undetermined_reactions(Configuration(self.problem.robot, self["q"][0]))
@@ -136,13 +135,13 @@ def run_state(
 
 
 def _with_all_motors(problem: Problem, spare: RedundantDrive | None) -> Robot:
-    """The robot of a run as it acts, with redundant motors where there are any."""
+    """Return the robot of a run as it acts, with redundant motors."""
     robot = problem.robot
     return robot if spare is None else replace(robot, actuated=spare.robot.actuated, known_home=robot.home)
 
 
 def _signals(part: Segment, keep: Array, frames: Sequence[str], spare: RedundantDrive | None) -> dict[str, Array]:
-    """Positions, rates of change, inputs, efforts, and the signals of a program, of rows of one segment."""
+    """Return positions, rates of change, inputs, efforts, and the signals of a program, of rows of one segment."""
     problem, x, y = part.problem, part.track.x[keep], part.track.y[keep]
     n, nq, motors = len(problem.independent), problem.robot.tree.nq, len(problem.robot.actuated)
     few, description = len(x) <= FEW, problem.robot.description
@@ -181,7 +180,7 @@ def _signals(part: Segment, keep: Array, frames: Sequence[str], spare: Redundant
 
 
 def _multipliers(rows: Array, missing: Array, redundant: bool) -> Array:
-    """Multipliers of least norm in all rows of a run, theory (18)."""
+    """Return multipliers of least norm in all rows of a run, theory (18)."""
     good = np.isfinite(rows).all(axis=(1, 2)) & np.isfinite(missing).all(axis=1)
     multipliers = np.full(rows.shape[:2], np.nan)
     J_t = rows[good].transpose(0, 2, 1)
@@ -200,7 +199,7 @@ def _multipliers(rows: Array, missing: Array, redundant: bool) -> Array:
 
 
 def base_columns(state: RunState, frames: Sequence[str]) -> dict[str, Array]:
-    """Columns that every run has, over any scalar; accelerations are those of the rates of the problem."""
+    """Return the columns of every run, over any scalar; accelerations are those of the rates of the problem."""
     robot, problem, tree, description = state.robot, state.problem, state.robot.tree, state.problem.robot.description
     columns: dict[str, Array] = {"t": state.t}
     for name in frames:
@@ -230,33 +229,16 @@ def base_columns(state: RunState, frames: Sequence[str]) -> dict[str, Array]:
 
 
 def acceleration_columns(state: RunState) -> dict[str, Array]:
-    """Accelerations of the independent rates."""
+    """Return accelerations of the independent rates."""
     number = {name: k for k, name in enumerate(state.robot.tree.rate_names)}
     return {f"qdd.{name}": state["accelerations"][:, number[name]] for name in state.problem.independent}
-
-
-def coupling_columns(problem: Problem, x: Array, y: Array, effort: Array) -> dict[str, Array]:
-    """Efforts in couplings and forces of driven cables, in rows of a run under efforts, which hold from each row on."""
-    robot, n, nq = problem.robot, len(problem.independent), problem.robot.tree.nq
-    names = {f"element.{name}.force" for name in driven_cables(robot)}
-    names |= {f"coupling.{coupling.name}.effort" for coupling in robot.description.coupling}
-    if not names or not len(x):
-        return {}
-    gates = {"gates": x[:, x.shape[1] - problem.gate_inputs :]} if problem.gate_inputs else {}
-    program = signals(robot, [], problem.independent, problem.width, problem.rows, quick=True)
-    with np.errstate(all="ignore"):
-        moved = problem.model(q=y[:, :nq], qd=x[:, nq : nq + n], effort=effort, **gates)["acceleration"]
-        state = {"q": y[:, :nq], "position_rates": y[:, nq : 2 * nq], "acceleration": moved, "effort": effort}
-        state = {word: values for word, values in state.items() if word in program.inputs}
-        rows = program.evaluate("numpy", **state, **gates)
-    return {name: values[:, 0] for name, values in rows.items() if name in names}
 
 
 # -- frames ------------------------------------------------------------------------------------------------
 
 
 def frame_columns(name: str, position: Array, rotation: Array, motion: Array, planar: bool) -> dict[str, Array]:
-    """Pose, twist and acceleration of a frame, in world axes and in its own (`local_`)."""
+    """Return pose, twist and acceleration of a frame, in world axes and in its own (`local_`)."""
     columns = {f"{name}.{axis}": position[:, k] for k, axis in enumerate(AXES[: 2 if planar else 3])}
     moving = motion_columns(name, rotation, motion, planar)
     if planar:
@@ -271,19 +253,19 @@ def frame_columns(name: str, position: Array, rotation: Array, motion: Array, pl
 
 
 def axis_in_plane(rotation: Array) -> int:
-    """The axis of a frame whose angle in the plane is its theta: x, or y where that is normal to the plane."""
+    """Return the axis of a frame whose angle in the plane is its theta: x, or y if x is normal to the plane."""
     return 0 if np.hypot(rotation[0, 0], rotation[1, 0]) > NORMAL else 1
 
 
 def is_tilted(rotation: Array) -> bool:
-    """Whether the z axis of a frame is not normal to the plane, so that all its axes see the motion."""
+    """Return whether the z axis of a frame is not normal to the plane, so that all its axes measure the motion."""
     return bool(np.hypot(rotation[0, 2], rotation[1, 2]) > NORMAL)
 
 
 def motion_columns(
     name: str, rotation: Array, motion: Array, planar: bool, tilted: bool | None = None
 ) -> dict[str, Array]:
-    """Twist and acceleration of a frame, over any scalar; whether it is `tilted` is seen where there are numbers."""
+    """Return twist and acceleration of a frame, over any scalar; `tilted` follows from rotations that are numbers."""
     columns = {}
     tilted = planar and (len(rotation) > 0 and is_tilted(rotation[0]) if tilted is None else tilted)
     straight, turning = ((0, 1), (2,)) if planar else ((0, 1, 2), (0, 1, 2))
@@ -299,7 +281,7 @@ def motion_columns(
 
 
 def recorded_frames(robot: Robot, frames: Sequence[str] | None) -> list[str]:
-    """Frames that are recorded: the end effector under all its names, or those that are named."""
+    """Return the recorded frames: the end effector under all its names, or the named frames."""
     places, end = robot.tree.places, robot.tree.end_effector
     if frames is None:
         same = [point.name for point in robot.description.point if point.frame == end]
@@ -393,8 +375,19 @@ def load_summary(state: RunState, outputs: Sequence[Output]) -> dict[str, Any]:
     return summary
 
 
+def coupling_summary(robot: Robot, columns: Mapping[str, Array]) -> dict[str, Any]:
+    """Return the largest effort in each coupling (N, N m) with its time; none where no effort is known."""
+    largest: dict[str, Any] = {}
+    for coupling in robot.description.coupling:
+        values = columns.get(f"coupling.{coupling.name}.effort", np.zeros(0))
+        if np.isfinite(values).any():
+            k = int(np.argmax(np.where(np.isfinite(values), np.abs(values), -1.0)))
+            largest[coupling.name] = {"effort": float(values[k]), "time": float(columns["t"][k])}
+    return {"couplings": largest} if largest else {}
+
+
 def _largest(wrenches: Array, t: Array) -> dict[str, float]:
-    """The largest force and moment of a joint or closure, with their times."""
+    """Return the largest force and moment of a joint or closure, with their times."""
     entry: dict[str, float] = {}
     for word, part in (("force", slice(0, 3)), ("moment", slice(3, 6))):
         size = np.linalg.norm(wrenches[:, part], axis=1)
@@ -404,7 +397,7 @@ def _largest(wrenches: Array, t: Array) -> dict[str, float]:
 
 
 def load_warnings(summary: Mapping[str, Any]) -> list[Diagnostic]:
-    """Diagnostics where stresses are unknown, or where reactions or section forces are not unique."""
+    """Return diagnostics of unknown stresses, and of reactions or section forces that are not unique."""
     diagnostics = [Diagnostic("unknown-stress", text) for text in summary.get("stress_left_out", [])]
     for key, what in (
         ("undetermined_reactions", "reactions"),
@@ -445,7 +438,7 @@ def _no_output(word: object, known: Sequence[str]) -> InputError:
 
 
 def reaction_names(robot: Robot) -> list[str]:
-    """Joints, then closures."""
+    """Return joints, then closures."""
     joints = [link.name for link in robot.tree.links if has_reaction(link)]
     return [*joints, *(loop.name for loop in robot.closures.loops)]
 
@@ -469,7 +462,7 @@ def _reaction_examples(robot: Robot) -> list[str]:
 
 
 def _read_base(robot: Robot, match: re.Match[str], _: Sequence[str]) -> list[Output]:
-    """Columns that every run has: nothing is added."""
+    """Check a column that every run has: nothing is added."""
     if match[0] not in _base_examples(robot):
         raise _no_output(match[0], _base_examples(robot))
     return []

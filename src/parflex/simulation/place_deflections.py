@@ -1,9 +1,8 @@
 """Deflections of places along beams, with those between nodes that shape functions lack.
 
 Nodes of elements are exact under distributed loads. Between them the shape functions lack the deflection of a beam
-clamped at both nodes, EI theta''' = q with w = theta = 0 at its ends; w' = theta, with shear theta - EI/(k G A)
-theta''. The load q is mass times acceleration, less gravity, at four places of the element. It is exact for loads that
-are cubics, as accelerations of the shape functions are.
+clamped at both nodes under its inertia and weight, exact for loads that are cubics, as accelerations of the shape
+functions are, and under wrenches between the nodes.
 """
 
 from __future__ import annotations
@@ -27,7 +26,8 @@ from parflex.tree.tree import Tree
 Array = np.ndarray
 BENT = ("chord_y", "chord_z", "tangent_y", "tangent_z")
 MISSING = 0.02  # of a deflection: less is not reported, as nodes may be off by as much because elements are too few
-PLACES = gauss_points(4)[0]
+PLACES, WEIGHTS = gauss_points(4)
+OTHERS = [np.delete(PLACES, k) for k in range(len(PLACES))]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,14 +80,14 @@ def place_deflection(tree: Tree, place: BeamPlace, word: str, signals: Mapping[s
 
 
 def _turned_wrenches(R: Array, wrenches: Array) -> Array:
-    """Wrenches in world axes, in those of a frame."""
+    """Return wrenches in the axes of a frame from those in world axes."""
     return np.einsum("tji,tkj->tki", R, wrenches.reshape(-1, 2, 3)).reshape(-1, 6)
 
 
 def inner_wrench_warning(
     robot: Robot, signals: Mapping[str, Array], wrenches: Sequence[str], frames: Sequence[str]
 ) -> list[Diagnostic]:
-    """A diagnostic where frames that a run shows lack what wrenches between two nodes deflect their element by.
+    """Return a diagnostic of frames without the deflection by wrenches between the nodes of their element.
 
     Nothing is said where that is little beside the largest deflection of the beam.
     """
@@ -114,44 +114,26 @@ def inner_wrench_warning(
 
 
 def inner_loads(chain: BeamChain, s: float) -> tuple[list[float], Array | None]:
-    """Places along a beam whose accelerations deflect it at one of them, and by how much.
+    """Return places along a beam whose accelerations deflect the place `s` between two nodes, and the deflections.
 
-    There are none at a node, and of a reduced beam: it has inner modes.
+    The load is mass times acceleration, a cubic through these places, and compliances are cubics on both sides of `s`:
+    the rule of four points on each side is exact. Reduced beams have inner modes instead.
     """
     element, xi = chain.located(s)
     parts = chain.each[element]
     if isinstance(parts, ReducedLine) or min(xi, 1 - xi) < 1e-9:
         return [], None
-    each = parts.material.density * parts.section.A * parts.length**4 / parts.material.E
-    both = each / np.array([float(parts.section.Iz), float(parts.section.Iy)])
-    bent = np.stack([clamped(xi, float(Ps)) for Ps in parts.shear_ratios], axis=1)
-    c, sn = np.cos(parts.roll), np.sin(parts.roll)
-    axes = np.array([[0, 0], [c, -sn], [sn, c]])  # y and z of the section in those of the element
-    return [float(chain.share(element, place)) for place in PLACES], np.einsum(
-        "iy,py,jy->pij", axes, -bent * both, axes
-    )
-
-
-def clamped(xi: float, Ps: float = 0.0) -> Array:
-    """How far w'''' = 1 at one of the places, a cubic that is zero at the others, deflects a unit beam at xi.
-
-    With shear, Ps = 12 EI/(k G A): w = p - Ps/12 p'' + c, where p' is the turn of the sections and p'''' the load.
-    """
-    result, soft = [], Ps / 12
-    for k, place in enumerate(PLACES):
-        others = np.delete(PLACES, k)
-        load = np.polynomial.Polynomial.fromroots(others) / np.prod(place - others)
-        p = load.integ(4)
-        at_end = p(1.0) - soft * p.deriv(2)(1.0)
-        # what is added to p: a xi^2 + b xi^3, which leaves w = -2 soft a at the root, and c takes that away
-        a, b = np.linalg.solve([[1.0, 1 - 6 * soft], [2.0, 3.0]], [-at_end, -p.deriv()(1.0)])
-        p = p + np.polynomial.Polynomial([0, 0, a, b])
-        result.append(p(xi) - soft * (p.deriv(2)(xi) - 2 * a))
-    return np.array(result)
+    mass, inner = parts.material.density * parts.section.A * parts.length, np.zeros((len(PLACES), 3, 3))
+    for begin, end in ((0.0, xi), (xi, 1.0)):
+        for at, weight in zip(begin + (end - begin) * PLACES, (end - begin) * WEIGHTS, strict=True):
+            shares = [np.prod((at - others) / (place - others)) for place, others in zip(PLACES, OTHERS, strict=True)]
+            compliance = parts.clamped_compliance(float(at), xi)[:3, :3]
+            inner -= mass * weight * np.multiply.outer(shares, compliance)
+    return [float(chain.share(element, place)) for place in PLACES], inner
 
 
 def forced_place(robot: Robot, loaded: str, place: str) -> Array | None:
-    """Displacement of the section of a place by a unit wrench on a frame, beyond shape functions: 3 x 6, section axes.
+    """Return displacements of a section by a unit wrench on a frame beyond shape functions, 3 x 6, in section axes.
 
     Of a reduced beam less that of its modes. None where both are not between the same two nodes.
     """

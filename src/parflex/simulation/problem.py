@@ -2,8 +2,7 @@
 
 Of the scaled rows of the closures, s_1 is the largest singular value, s_r the last one that is not generically zero,
 and s_f that of the columns of the dependent rates alone. `s_f / s_r`, at most 1, measures the choice of the independent
-rates; others are chosen where it falls. `s_r / s_1` does not depend on the choice: where it falls, the closures are
-near a singular pose.
+rates, which changes if it falls. `s_r / s_1` falls near a singular pose.
 """
 
 from __future__ import annotations
@@ -18,13 +17,11 @@ import numpy as np
 from parflex.closure import mobility
 from parflex.closure.continuation import position_units
 from parflex.closure.mobility import scaled_jacobian
-from parflex.closure.partition import pivots, refuse_other_branch
-from parflex.codegen import cache
-from parflex.codegen.llvm_jit import WRITTEN_OUT, compile_in_background
+from parflex.closure.partition import refuse_other_branch
+from parflex.codegen.llvm_jit import compile_in_background
 from parflex.codegen.model import Model, model_with
 from parflex.codegen.options import Options
-from parflex.codegen.outputs import MANY_RATES, closure_rows, contact_gaps, loses_power, open_tree, powers
-from parflex.codegen.simd_plan import simd_pays
+from parflex.codegen.outputs import closure_rows, contact_gaps, loses_power, open_tree, powers
 from parflex.codegen.step_programs import SPARSE_FORM, StepPrograms, step_programs
 from parflex.dynamics.contact_state import with_gates_for_run, with_stiction, with_stops
 from parflex.errors import InputError, did_you_mean
@@ -42,7 +39,8 @@ FAR = 3e-5  # typical lengths or rad: two steps of Newton leave at most the four
 SLACK = 1e-13  # rad or typical lengths: depths of contacts that are rounding
 SLACK_RATE = 1e-11  # of them in a second, or in a run that is shorter: rates of joints that are rounding
 RUN_LIMIT = 2_000_000  # operators of a run's model: it is not read, and minutes are better than a refusal
-MANY_ELEMENTS = 24  # of flexible links: below that, writing all out takes seconds and runs as fast or faster
+MANY_ELEMENTS = 6  # of flexible links, from which shared functions run as fast as code written out, and are made faster
+LONG = 40_000  # instructions of a model that take seconds to compile
 PAIRED = 200_000  # instructions: between the calls of longer models a second lane takes seconds more to compile
 PASSING_WIDTH = 1e-3  # rad/s or m/s over which friction changes its sign on the way through singular poses
 MODEL_NAMES = {"motors": "state-rates-driven", "platform": "state-rates-following", "efforts": "state-rates"}
@@ -58,10 +56,10 @@ JUMP = 0.5  # of the way between two rows that their rates do not explain: anoth
 
 @dataclass(frozen=True)
 class Problem:
-    """A model of a state, whose motors follow a motion or have efforts, under wrenches on frames.
+    """A model of a state under wrenches on frames.
 
-    `prescribed` is "motors" where these follow a motion (`driven`), "platform" where that does by the efforts of the
-    inverse model, "efforts" else.
+    `prescribed` is "motors" if these follow a motion (`driven`), "platform" if it does by the efforts of the inverse
+    model, else "efforts".
     """
 
     robot: Robot  # without what is left out
@@ -78,17 +76,17 @@ class Problem:
 
     @cached_property
     def tree_model(self) -> Model:
-        """Forces, inertia and conditions of the open tree; friction is smooth in it."""
+        """Return forces, inertia and conditions of the open tree, with smooth friction."""
         return open_tree(self.robot, self.wrenches, self.width or (PASSING_WIDTH if self.sticking else 0.0))
 
     @cached_property
     def sticking(self) -> tuple[Link, ...]:
-        """Joints that may stick."""
+        """Return the joints that may stick."""
         return tuple(link for link in self.robot.tree.links if link.terms.rubbing is not None)
 
     @property
     def gate_inputs(self) -> int:
-        """Inputs of the model that say how contacts are, and friction is."""
+        """Return the number of model inputs for the states of contacts and friction."""
         return len(self.slack)
 
     @property
@@ -97,7 +95,7 @@ class Problem:
 
     @cached_property
     def stepping(self) -> dict[str, StepPrograms]:
-        """Programs of an implicit step, where the form of the model has such."""
+        """Return the programs of an implicit step, if the form of the model has some."""
         if not self._is_sparse:
             return {}
         name = self.model.about["model"]
@@ -107,27 +105,27 @@ class Problem:
 
     @property
     def driven(self) -> bool:
-        """Whether the motors follow a motion."""
+        """Return whether the motors follow a motion."""
         return self.prescribed == "motors"
 
     @property
     def independent(self) -> list[str]:
-        """Names of the independent rates."""
+        """Return the names of the independent rates."""
         return list(self.names) or self.model.labels["qd"]
 
     @property
     def places(self) -> list[int]:
-        """The independent rates among all rates."""
+        """Return the numbers of the independent rates among all rates."""
         number = {name: k for k, name in enumerate(self.robot.tree.rate_names)}
         return [number[name] for name in self.independent]
 
     @property
     def holding(self) -> list[int]:
-        """Of these the inertias that hold joints."""
+        """Return the gate inputs that are inertias of held joints."""
         return [link.terms.rubbing.gate + 1 for link in self.sticking if link.terms.rubbing is not None]
 
     def system(self, inputs: Trajectory) -> System:
-        """The model for the loop, with given inputs."""
+        """Return the model for the loop, with inputs."""
         kernel, paired = self.model.machine_code()[0], self._paired
         system = self._uncompiled(inputs)._replace(
             address=kernel.address("single" if paired else "one"), pair=kernel.address("pair") if paired else 0,
@@ -136,7 +134,7 @@ class Problem:
         return self._with_steps(system)
 
     def _uncompiled(self, inputs: Trajectory) -> System:
-        """The same without addresses and programs of a step."""
+        """Return the same without addresses and programs of a step."""
         tree, robot, rates = self.robot.tree, self.robot, self.places
         motors = [rates.index(k) for k in robot.actuated] if self.driven else []
         led = set(motors)
@@ -176,19 +174,17 @@ class Problem:
 
     @property
     def _paired(self) -> bool:
-        """Whether coefficients are of two stages at least, which are evaluated side by side."""
+        """Return whether two stages are evaluated side by side."""
         program = self.model.machine_code()[0].program
-        if "pairs" not in self.numbers or program.length <= WRITTEN_OUT:
-            return "pairs" in self.numbers
-        return program.length <= PAIRED and not simd_pays(program)  # legs side by side take less time
+        return "pairs" in self.numbers and program.length <= PAIRED
 
     @property
     def is_long(self) -> bool:
-        """Whether its model takes seconds to compile."""
-        return self.model.program.length > WRITTEN_OUT
+        """Return whether the model takes seconds to compile."""
+        return self.model.program.length > LONG
 
     def begin_compilation(self, inputs: Trajectory, method: Method, judging: bool) -> None:
-        """Have long programs and the loop compiled while other things are found, the model while others are traced."""
+        """Compile long programs and the loop in the background."""
         if not self.is_long:
             return
         kernel, word = self.model.machine_code()[0], "single" if self._paired else "one"
@@ -203,7 +199,7 @@ class Problem:
                 compile_in_background(step_kernel.program.name, partial(step_kernel.address, "one"))
 
     def _with_steps(self, system: System) -> System:
-        """The same with the programs of an implicit step."""
+        """Return the same with the programs of an implicit step."""
         if not self.stepping:
             return system
         pairs, real = self.stepping.get("pairs"), self.stepping.get("real")
@@ -218,7 +214,7 @@ class Problem:
 
     @cached_property
     def slack(self) -> Array:
-        """Of each gate: rounding of what it follows."""
+        """Return the rounding of the gap of each gate."""
         tree = self.robot.tree
         depths = [[SLACK * _unit_of(tree, on)] * on.contact.count for on in gated_contacts(tree)] if self.gaps else []
         rates = [
@@ -228,12 +224,12 @@ class Problem:
 
 
 def characteristic_energy(tree: Tree, time: float) -> float:
-    """The energy (J) of a robot all of which goes its typical length in a time."""
+    """Return the energy (J) of a robot that moves by its typical length in a time."""
     return sum(float(link.body.m) for link in tree.links) * (tree.length / time) ** 2
 
 
 def metres_per_unit(tree: Tree) -> Array:
-    """What one unit of each rate's position moves the robot by: typical lengths where it turns, a mode by its shape."""
+    """Return metres of motion per unit of each rate's position: typical lengths for rotations, shapes for modes."""
     metres = tree.length / tree.rate_units
     for link in tree.links:
         if "1" not in link.body.units:
@@ -254,7 +250,7 @@ def metres_per_position(tree: Tree) -> Array:
 
 
 def _is_dense(system: System, solving: int) -> int:
-    """1 where a product with a whole inverse takes less time than so many instructions of a program."""
+    """Return 1 if a product with a whole inverse takes less time than a number of instructions."""
     count = len(system.free)
     return int(DENSE * count * (count + len(system.turning)) < solving)
 
@@ -264,16 +260,16 @@ def _address(program: Model | None) -> int:
 
 
 def _addresses(programs: StepPrograms | None, names: tuple[str, str]) -> dict[str, int]:
-    """Fields of a system that hold the addresses of both programs."""
+    """Return fields of a system with the addresses of both programs."""
     kernels = () if programs is None else programs.kernels
-    if kernels and kernels[0].program.length > WRITTEN_OUT:
+    if kernels and kernels[0].program.length > LONG:
         compile_in_background(kernels[0].program.name, partial(kernels[0].address, "one"))
         kernels[1].address("one")
     return {name: kernel.address("one") for name, kernel in zip(names, kernels, strict=False)}
 
 
 def _unit_of(tree: Tree, on: GatedContact) -> float:
-    """A typical depth of a contact."""
+    """Return a typical depth of a contact."""
     if on.kind == "flank":
         return float(tree.rate_units[next(spring.rates[0] for spring in tree.springs if spring.name == on.name)])
     return tree.length if on.kind == "cable" else float(tree.rate_units[tree.links[tree.number(on.name)].v.start])
@@ -294,10 +290,10 @@ def prepare_problem(
     sticking: bool = False,
     numbers: tuple[str, ...] = (),
 ) -> Problem:
-    """The model of a state; what is in the file acts, but for what is left out, and limits where `stops` act.
+    """Return the model of a state; the robot file acts without the terms `without`, and limits if `stops` act.
 
-    `independent` rates may be chosen. Where joints stick, only losses of couplings have a width; under a platform that
-    is driven they do not. An implicit method says of which `numbers` its coefficients are.
+    With stiction, only losses of couplings have a width, unless the platform is driven. `numbers` are the kinds of
+    coefficients of an implicit method.
     """
     if prescribed == "motors" and not robot.actuated:
         raise InputError("the robot has no motors to drive", key="motion", hint="omit the motion")
@@ -326,22 +322,22 @@ def _run_model(
 
 
 def calls_element_functions(robot: Robot) -> bool:
-    """Whether the elements of a robot are so many that programs call one function for those that are alike."""
+    """Return whether a robot has so many elements that programs call one function for identical ones."""
     return sum(link.body.by_tip for link in robot.tree.links) >= MANY_ELEMENTS
 
 
 def has_coulomb(robot: Robot) -> bool:
-    """Whether a joint has Coulomb friction, or a coupling loses power."""
+    """Return whether a joint has Coulomb friction, or a coupling loses power."""
     return has_losses(robot) or any(link.terms.coulomb for link in robot.tree.links)
 
 
 def has_losses(robot: Robot) -> bool:
-    """Whether a coupling loses power."""
+    """Return whether a coupling loses power."""
     return loses_power(robot) or any(spring.lossy for spring in robot.tree.springs)
 
 
 def read_independent(robot: Robot, names: Sequence[str] | None, prescribed: str) -> tuple[str, ...]:
-    """Names of rates to use as independent, in the order of the tree; none: the model chooses."""
+    """Return the names of requested independent rates, in the order of the tree; none if the model chooses."""
     if names is None:
         return ()
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
@@ -379,13 +375,13 @@ def refuse_undetermined(robot: Robot, names: Sequence[str], poses: Sequence[Arra
 
 
 def dependent_rates(robot: Robot, independent: Sequence[str]) -> Array:
-    """Numbers of the free rates that are not named."""
+    """Return the numbers of the free rates that are not named."""
     names = robot.tree.rate_names
     return np.array([k for k in robot.free if names[k] not in set(independent)], dtype=int)
 
 
 def with_independent_rates(problem: Problem, independent: Sequence[str], q: Array) -> Problem:
-    """The same problem with other independent rates, and with the rows of the closures that suit them at a pose."""
+    """Return the same problem with other independent rates, and the rows of the closures for them at a pose."""
     robot = problem.robot
     dependent = dependent_rates(robot, independent)
     rows, robot_rows = (
@@ -418,73 +414,66 @@ class PartitionWatch:
 
     @cached_property
     def free(self) -> Array:
-        """Rates that may depend on others: those of motors that follow a motion may not."""
+        """Return the rates that may depend on others: free ones without driven motors."""
         robot = self.problem.robot
         return np.array([k for k in robot.free if not (self.problem.driven and k in robot.actuated)], dtype=int)
 
     @cached_property
     def near(self) -> float:
-        """Below this s_r / s_1 the closures are near a singular pose; kept on disk for robots of many rates."""
-        robot = self.problem.robot
-        key = None
-        if len(robot.free) > MANY_RATES:
-            key = cache.key_of(robot, "near", tuple(int(k) for k in self.free))
-
-        def threshold() -> float:
-            return min(NEAR, NEAR_SHARE * max(self.spread_at(self.at(q)) for q in robot.reference_poses))
-
-        return cache.stored(key, threshold)
+        """Return s_r / s_1 below which a pose is nearly singular."""
+        return min(NEAR, NEAR_SHARE * max(self.spread_at(self.at(q)) for q in self.problem.robot.reference_poses))
 
     @cached_property
     def rows(self) -> Callable[[Array], Array]:
-        """Scaled rows of the closures over the rates that may depend, at each of many poses."""
+        """Return a function for scaled rows of the closures over the rates that may depend, at many poses."""
         robot, rows_at = self.problem.robot, closure_rows(self.problem.robot)
         columns = [list(robot.free).index(k) for k in self.free]
         return lambda q: rows_at(q)[:, :, columns]
 
     @cached_property
     def position_units(self) -> Array:
-        """Of all positions, to compare ways."""
+        """Return the units of all positions."""
         return position_units(self.problem.robot.tree)
 
     def at(self, q: Array) -> Array:
-        """The same rows at one pose."""
+        """Return the same rows at one pose."""
         return self.rows(q[None])[0]
 
     def spread_at(self, J: Array) -> float:
-        """s_r / s_1; where all are small, s_1 is that of regular poses."""
+        """Return s_r / s_1; if all are small, s_1 is that of regular poses."""
         robot, values = self.problem.robot, np.linalg.svd(J, compute_uv=False)
         return float(values[robot.mobility.rank - 1] / mobility.largest(values, robot.regular_closure_norm))
 
     def dependent(self, independent: Sequence[str]) -> list[int]:
-        """Columns of the rates that depend on the named ones."""
+        """Return the columns of the rates that depend on the named ones."""
         names, independent_names = self.problem.robot.tree.rate_names, set(independent)
         return [i for i, k in enumerate(self.free) if names[k] not in independent_names]
 
     def quality(self, J: Array, independent: Sequence[str]) -> float:
-        """s_f / s_r."""
+        """Return s_f / s_r."""
         blocks, last = (J[:, self.dependent(independent)], J), self.problem.robot.mobility.rank - 1
         s_f, s_r = (np.linalg.svd(block, compute_uv=False)[last] for block in blocks)
         return float(s_f / max(s_r, 1e-300))
 
     def best(self, J: Array) -> tuple[tuple[str, ...], float]:
-        """The rates that had better be independent, by rows of the closures, and how good they are."""
+        """Return the best independent rates by rows of the closures, and their quality."""
         robot = self.problem.robot
         refuse_other_branch(J, robot.mobility.rank)
         candidates = []
         for weights in (np.ones(robot.tree.n), robot.preference):
-            dependent = set(self.free[pivots(J * weights[self.free], robot.mobility.rank)])
+            columns, _ = mobility.pivoted_columns(J * weights[self.free], robot.mobility.rank)
+            dependent = set(self.free[columns])
             names = tuple(robot.tree.rate_names[k] for k in robot.free if k not in dependent)
             candidates.append((self.quality(J, names), names))
         quality, names = max(candidates)
         return names, quality
 
     def _is_poor(self, J: Array, quality: float) -> bool:
-        """Whether independent rates of a quality are poor, and others are better."""
+        """Return whether independent rates of a quality are poor, and others are better."""
         return quality < POOR and self.best(J)[1] > BETTER * quality
 
     def at_start(self, q: Array, independent: Sequence[str]) -> PartitionEvent | None:
-        """What must be done before the first step."""
+        """Return the event before the first step, if any."""
         J = self.at(q)
         self.gone, self.spread = 0.0, self.spread_at(J)
         if self.spread < self.near:
@@ -492,17 +481,17 @@ class PartitionWatch:
         return PartitionEvent(0, "choose") if self._is_poor(J, self.quality(J, independent)) else None
 
     def rows_ahead(self, q: Array) -> int:
-        """Rows that may be computed behind these until the next check: what poor rates determine takes labour."""
+        """Return how many rows may be computed until the next check."""
         fastest = float((np.abs(np.diff(q, axis=0)) / self.position_units).max(initial=0.0)) if self.closely else 0.0
         return max(1, int(min(AHEAD / max(fastest, 1e-300), MOST_AHEAD)))
 
     def first_event(
         self, q: Array, change: Array, out_step: float, independent: Sequence[str]
     ) -> PartitionEvent | None:
-        """The first row, of closed positions and their rates of change, at which something must be done.
+        """Return the first row, of closed positions and their rates of change, with an event.
 
-        Row 0 was checked before, or is near one that was. Where s_r / s_1 falls by more than half between two rows, it
-        may pass zero before the next one.
+        Row 0 was checked before. If s_r / s_1 falls by more than half between two rows, it may pass zero before the
+        next.
         """
         units, moved = self.position_units, np.diff(q, axis=0)
         distances = (np.abs(moved) / units).max(axis=1, initial=0.0)

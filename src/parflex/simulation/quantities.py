@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from parflex.robot.robot import Robot
+from parflex.spatial.rotations import ORIENTATION
+
+Array = np.ndarray
 
 
 class Quantity(NamedTuple):
@@ -68,7 +71,7 @@ def quantity(column: str) -> Quantity:
 
 
 def unit_of(column: str, robot: Robot | None = None) -> tuple[str, str]:
-    """Unit and label of a column; without the robot, that of a joint is not known and both units are given."""
+    """Return unit and label of a column; without the robot, both units of a joint."""
     known = quantity(column)
     if JOINT not in known.unit:
         return known.unit, known.label
@@ -78,13 +81,39 @@ def unit_of(column: str, robot: Robot | None = None) -> tuple[str, str]:
     return " or ".join(known.unit.replace(JOINT, unit) for unit in units), known.label
 
 
-def coordinate_rows(robot: Robot, columns: Mapping[str, np.ndarray], word: str = "q") -> np.ndarray:
-    """Positions of a run in rows, or what a `word` says of each."""
+def coordinate_rows(robot: Robot, columns: Mapping[str, Array], word: str = "q") -> Array:
+    """Return positions of a run in rows, or the columns of another `word`."""
     return np.stack([columns[f"{word}.{name}"] for name in robot.tree.position_names], axis=1)
 
 
+def frame_difference(
+    columns: Mapping[str, Array], other: Mapping[str, Array], frame: str
+) -> tuple[float, float, dict[str, Any]]:
+    """Return how far a frame differs in another run (m, rad), and the coordinate that differs most, by its range."""
+    rows = min(len(other["t"]), len(columns["t"]))
+
+    def apart(name: str) -> float:
+        return float(np.abs(other[name][:rows] - columns[name][:rows]).max(initial=0.0))
+
+    metres = max((apart(name) for name in (f"{frame}.{axis}" for axis in "xyz") if name in columns), default=0.0)
+    if f"{frame}.theta" in columns:
+        radians = apart(f"{frame}.theta")
+    else:
+        first, second = (
+            np.stack([run[f"{frame}.{word}"][:rows] for word in ORIENTATION], axis=1) for run in (columns, other)
+        )
+        sizes = [np.linalg.norm(first + sign * second, axis=1) for sign in (-1, 1)]  # q and -q are one rotation
+        radians = float((4 * np.arcsin(np.clip(np.minimum(*sizes) / 2, 0.0, 1.0))).max(initial=0.0))
+    most, share = "", 0.0
+    for name in (name for name in columns if name.startswith("q.") and name in other):  # runs may differ in elements
+        ranged = float(np.ptp(columns[name][:rows]))
+        if not most or (ranged > 0 and apart(name) / ranged > share):
+            most, share = name.removeprefix("q."), apart(name) / ranged if ranged > 0 else 0.0
+    return metres, radians, {"coordinate": most, "share_of_range": share}
+
+
 def _joint_units(name: str, robot: Robot | None) -> list[str]:
-    """Unit of a coordinate of this name, or the units that it may have."""
+    """Return the unit of a coordinate, or the units that it may have."""
     units: Mapping[str, str] = {} if robot is None else {link.name: link.joint.unit for link in robot.tree.links}
     if unit := units.get(name):
         return [unit]

@@ -39,20 +39,20 @@ class Summary(dict[str, Any]):
         return value
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The entry of a name."""
+        """Return the entry of a name."""
         value = super().get(name, default)
         return self[name] if isinstance(value, Deferred) else value
 
     def items(self) -> ItemsView[str, Any]:  # type: ignore[override]
-        """Names and entries."""
+        """Return names and entries."""
         return self.copy().items()
 
     def values(self) -> ValuesView[Any]:  # type: ignore[override]
-        """Entries."""
+        """Return entries."""
         return self.copy().values()
 
     def copy(self) -> dict[str, Any]:
-        """A plain dictionary with all entries."""
+        """Return a plain dictionary with all entries."""
         return {name: self[name] for name in self}
 
     def __iter__(self) -> Iterator[str]:  # `dict(summary)` and `|` read the entries one by one where this is defined
@@ -94,17 +94,17 @@ class Run(TimedRecord, Mapping[str, Array]):
 
     @property
     def t(self) -> Array:
-        """Times of the rows."""
+        """Return the times of the rows."""
         return self.columns["t"]
 
     @property
     def seconds(self) -> float:
-        """Time that the loop took, without making and compiling the model."""
+        """Return the time of the loop (s), without making and compiling the model."""
         return float(self.summary["seconds"])
 
     @property
     def status(self) -> str:
-        """`ok`, `interrupted` or `diverged`."""
+        """Return `ok`, `interrupted` or `diverged`."""
         return str(self.summary.get("status", "ok"))
 
     def __getitem__(self, name: str) -> Array:
@@ -124,7 +124,7 @@ class Run(TimedRecord, Mapping[str, Array]):
         return len(self.columns)
 
     def low_passed(self, name: str, cutoff: float) -> Array:
-        """The column `name` without what is faster than `cutoff` (Hz): a Butterworth filter, forward and backward."""
+        """Return the column `name` after a Butterworth filter of cut-off `cutoff` (Hz), forward and backward."""
         from scipy.signal import butter, sosfiltfilt
 
         rate = 1.0 / float(self.t[1] - self.t[0]) if len(self.t) > 1 else 0.0
@@ -183,7 +183,7 @@ def versions() -> dict[str, str]:
 
 
 def file_hash(robot: Robot) -> str | None:
-    """SHA-256 of the robot file as it is now; None if it is gone."""
+    """Return the SHA-256 of the robot file as it is now; None if it is gone."""
     inside = resources.files("parflex.robotfile").joinpath("catalogue", robot.file)
     try:
         data = Path(robot.file).read_bytes() if Path(robot.file).is_file() else inside.read_bytes()

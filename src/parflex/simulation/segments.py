@@ -1,11 +1,11 @@
-"""A run in segments: other independent rates where those of the model become dependent, and singular poses.
+"""Segments of a run: changes of the independent rates, and passages through singular poses.
 
-A segment has a model and rows; its last row is the first of the next segment. All rows together are those of one run.
+A segment has one model; its last row is the first row of the next segment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
@@ -15,9 +15,8 @@ import numpy as np
 from parflex.closure.constraints import Distance
 from parflex.errors import ParflexError
 from parflex.integrators.driver import NEAR, Grid, IntegratedRows, System, run_loop
-from parflex.recursion.energy import distance
+from parflex.recursion.energy import contact_depths, distance
 from parflex.recursion.kinematics import pose
-from parflex.simulation.contact_report import events_between, gates_at
 from parflex.simulation.discontinuities import InputSegments, input_segments
 from parflex.simulation.problem import BETTER, POOR, PartitionEvent, PartitionWatch, Problem, with_independent_rates
 from parflex.simulation.singular_passage import (
@@ -29,17 +28,12 @@ from parflex.simulation.singular_passage import (
 )
 from parflex.simulation.step_control import Steps, ends_inside
 from parflex.trajectories.trajectory import Trajectory
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 Control = Callable[[int, Array, Array], None]
 OFTEN = 2e-3  # s, or of the run where that is shorter: checked rows lie no farther apart, or two steps
 MOST_TRIES = 3  # at one row
-UNDECIDED = "the robot is at a singular pose, where its closures do not determine how it moves on"
-BENDS = "the robot reaches a singular pose, where runs of flexible robots end"
-STICKS = "the robot reaches a singular pose, where runs with joints that stick end: with a friction_width they go on"
-JUMPS = "the velocity of a motor jumps too near a singular pose,"
-JUMPED = "the loops close in another assembly mode than before, so the robot jumps"
-DRIVEN_SINGULAR = "the loops cannot be closed: the motors drive the robot to a singular pose"
 
 
 @dataclass(frozen=True)
@@ -52,7 +46,7 @@ class Segment:
 
 @dataclass
 class Segments:
-    """All of a run, and what is said of how it went."""
+    """All segments of a run, and how it went."""
 
     per: int  # rows in an interval of output
     out_step: float
@@ -61,7 +55,7 @@ class Segments:
     changes: list[dict[str, Any]] = field(default_factory=list)  # of independent rates, and passages, with their times
 
     def kept(self) -> list[Array]:
-        """Which rows of each part are rows of output; a row that two parts share is that of the later one."""
+        """Return which rows of each part are rows of output; a row that two parts share is that of the later one."""
         masks, after = [], np.inf
         for part in reversed(self.parts):
             rows = np.rint(part.track.t / self.out_step * self.per).astype(int)
@@ -72,27 +66,24 @@ class Segments:
 
     @property
     def t(self) -> Array:
-        """Times of the rows of output."""
+        """Return times of the rows of output."""
         times = [part.track.t[keep] for part, keep in zip(self.parts, self.kept(), strict=True)]
         return np.rint(np.concatenate(times) / self.out_step) * self.out_step
 
     @property
     def track(self) -> IntegratedRows:
-        """How the run went; its rows are those of the parts."""
-        last = self.parts[-1].track
-        counts = {
-            name: sum(part.track.counts.get(name, 0) for part in self.parts) for name in self.parts[0].track.counts
-        }
-        seconds = sum(part.track.seconds for part in self.parts)
-        events = np.concatenate([part.track.events for part in self.parts])
-        known = [part.track.judged for part in self.parts if part.track.judged and part.track.judged[2]]
+        """Return how the whole run went; its rows are those of the last part."""
+        tracks = [part.track for part in self.parts]
+        counts = {name: sum(track.counts.get(name, 0) for track in tracks) for name in tracks[0].counts}
+        known = [track.judged for track in tracks if track.judged and track.judged[2]]
         picks: tuple[Callable[[tuple[float, ...]], float], ...] = (max, min, max, sum)
         judged = tuple(pick(values) for pick, values in zip(picks, zip(*known, strict=True), strict=False))
-        return replace(last, t=self.t, counts=counts, seconds=seconds, events=events, judged=judged or None)
+        seconds, events = sum(track.seconds for track in tracks), np.concatenate([track.events for track in tracks])
+        return replace(tracks[-1], t=self.t, counts=counts, seconds=seconds, events=events, judged=judged or None)
 
 
 def inner_grid(grid: Grid) -> Grid:
-    """Rows often enough to see what comes: every few steps, a whole number of them between two rows of output."""
+    """Return a grid with rows every few steps, a whole number of them between two rows of output."""
     often = OFTEN * min(1.0, grid.rows * grid.out_step)
     if grid.begin:
         parts = max(1, int(np.ceil(grid.step / often * (1 - 1e-9))))
@@ -103,7 +94,7 @@ def inner_grid(grid: Grid) -> Grid:
 
 
 class Runner:
-    """Carries a run from segment to segment."""
+    """Integrate a run from segment to segment."""
 
     def __init__(
         self, problem: Problem, inputs: Trajectory, steps: Steps, control: Control | None,
@@ -112,9 +103,8 @@ class Runner:
         self.problem, self.steps, self.shown, grid = problem, steps, shown, steps.grid
         self.given = Trajectory(inputs.breaks, inputs.coefficients)  # into which a controller may write efforts
         self.control = control
-        loops = (
-            bool(problem.robot.closures.size) and problem.prescribed != "platform" and problem.robot.mobility.rank > 0
-        )
+        loops = bool(problem.robot.closures.size) and problem.prescribed != "platform"
+        loops = loops and problem.robot.mobility.rank > 0
         self.watch = PartitionWatch(problem) if loops else None
         self.grid = inner_grid(grid) if loops and control is None else grid
         self.per = self.grid.rows // grid.rows
@@ -125,7 +115,7 @@ class Runner:
         self.done = Segments(self.per, grid.out_step)
 
     def run(self, q: Array, qd: Array) -> Segments:
-        """From a state of the model on."""
+        """Return the run from a state of the model."""
         row, tries = 0, 0
         start = None if self.watch is None else self.watch.at_start(q, self.problem.independent)
         while True:
@@ -134,7 +124,9 @@ class Runner:
             before, row = row, row + len(track.t) - 1
             tries = 0 if row > before else tries + 1
             if self.watch is None or track.status == "interrupted" or row >= self.grid.rows:
-                return self._finished(track)
+                track.status = "ok" if track.status == "left" else track.status
+                self.done.parts.append(Segment(self.problem, track))
+                return self.done
             event = self.event or PartitionEvent(row, "fail")
             self.watch.closely = self.watch.closely or track.counts["rejected"] > 0
             nq = self.problem.robot.tree.nq
@@ -158,9 +150,9 @@ class Runner:
             qd = all_rates[self.problem.places]
 
     def _stretch(self, q: Array, qd: Array, row: int, event: PartitionEvent | None) -> IntegratedRows:
-        """With one model, until it ends, fails or is left; with an event, the first row alone."""
+        """Integrate with one model until the run ends, fails or leaves it; with an event, the first row alone."""
         self.event = event
-        near, segments = NEAR * self.grid.out_step, self._course(self.problem, row)
+        near, segments = NEAR * self.grid.out_step, self._inputs_from(self.problem, row)
         systems = [segments.first, *(corner.behind for corner in segments.corners)]
         track = run_loop(
             segments.first, self.steps.method, self.grid if event is None else replace(self.grid, rows=row), q, qd,
@@ -173,13 +165,13 @@ class Runner:
         self.done.jumps += [jump for jump in segments.jumps if jump["time"] < track.t[-1] - near]
         return track
 
-    def _course(self, problem: Problem, row: int) -> InputSegments:
-        """What is given from a row on."""
+    def _inputs_from(self, problem: Problem, row: int) -> InputSegments:
+        """Return the inputs from a row on."""
         step = self.grid.out_step
         return input_segments(problem, self.given, self.grid.rows * step, NEAR * step, row * step, self.instants)
 
     def _writing(self, systems: list[System]) -> Control | None:
-        """The controller, whose efforts act in all stretches of given inputs."""
+        """Return the controller, whose efforts act in all segments of the inputs."""
         control, motors = self.control, len(self.problem.robot.actuated)
         if control is None:
             return None
@@ -192,13 +184,14 @@ class Runner:
         return written
 
     def _looked(self, y: Array) -> tuple[int | None, int]:
+        """Return the first of new rows with an event, if any, and the number of rows until the next check."""
         nq = self.problem.robot.tree.nq
         assert self.watch is not None
         self.event = self.watch.first_event(y[:, :nq], y[:, nq : 2 * nq], self.grid.out_step, self.problem.independent)
         return None if self.event is None else self.event.row, self.watch.rows_ahead(y[:, :nq])
 
     def _choose(self, q: Array, row: int) -> bool:
-        """Take the best rates there are; False where the present ones are as good, so that others would not help."""
+        """Change to the best independent rates; return False if the present ones are as good."""
         assert self.watch is not None
         J = self.watch.at(q)
         try:
@@ -213,16 +206,16 @@ class Runner:
         return True
 
     def _cross(self, q: Array, qd: Array, row: int, near: bool) -> tuple[int, Array, Array] | None:
-        """Through a singular pose, if one is ahead; row, positions and rates behind it, or None where the run ends.
+        """Pass a singular pose, if one is ahead; return row, positions and rates behind it, None if the run ends.
 
-        Unless it is `near`, the run may go on without a passage.
+        If the pose is not `near`, the run may go on without a passage.
         """
         begin, step, robot, why = perf_counter(), self.grid.out_step, self.problem.robot, ""
         whole = replace(self.problem, names=tuple(robot.tree.rate_names[k] for k in robot.free), rows=())
-        inputs, rows = self._course(whole, row), list[tuple[int, PassageState]]()
-        held = self.control is not None  # its efforts are constant from row to row
-        given = self.given if held else Trajectory(inputs.first.breaks, inputs.first.coefficients)
-        corners, sample = [] if held else list(inputs.corners), self._sample if held else None
+        inputs, rows, control = self._inputs_from(whole, row), list[tuple[int, PassageState]](), self.control
+        given, corners, sample = Trajectory(inputs.first.breaks, inputs.first.coefficients), list(inputs.corners), None
+        if control is not None:  # its efforts are constant from row to row
+            given, corners, sample = self.given, [], lambda k, state: control(k, *self._flat(k, state))
         state = PassageState(q, qd, qd, np.zeros(0), self.worked)
         try:
             for each in passage_rows(self.problem, given, corners, state, row, self.grid.rows, step, sample):
@@ -244,25 +237,22 @@ class Runner:
             track.status = "ok"
         return None if why else (here, state.q, state.qd)
 
-    def _sample(self, row: int, state: PassageState) -> None:
-        """Ask the controller, at a row of a passage."""
-        assert self.control is not None
-        self.control(row, *self._flat(row, state))
-
     def _why(self, row: int, inputs: InputSegments) -> str:
-        """Words for where a passage ends that is not determined."""
+        """Return why a passage is not determined."""
         if self.problem.robot.tree.elastic:
-            return BENDS
+            return "the robot reaches a singular pose, where runs of flexible robots end"
         if self.problem.sticking:
-            return STICKS
+            return "the robot reaches a singular pose, where runs with stiction end: with a friction_width they go on"
         if not self.problem.driven:
-            return UNDECIDED
+            return "the robot is at a singular pose, where its closures do not determine how it moves on"
         begin, end = (np.array([0, 2 * self.per]) + row) * self.grid.out_step
         jumps = [corner.time for corner in inputs.corners if corner.cross and begin <= corner.time <= end]
-        return f"{JUMPS} at t = {jumps[0]:.6g} s" if jumps else DRIVEN_SINGULAR
+        if jumps:
+            return f"the velocity of a motor jumps too near a singular pose, at t = {jumps[0]:.6g} s"
+        return "the loops cannot be closed: the motors drive the robot to a singular pose"
 
     def _flat(self, row: int, state: PassageState) -> tuple[Array, Array]:
-        """Inputs and outputs of a row, laid out as those of a model whose rates are all free ones."""
+        """Return inputs and outputs of a row as those of a model whose rates are all free ones."""
         robot, tree, (q, qd, qdd, effort, _) = self.problem.robot, self.problem.robot.tree, state
         inputs, driven = self.given.value(row * self.grid.out_step), self.problem.driven
         if driven:
@@ -272,6 +262,7 @@ class Runner:
         return np.concatenate([q, qd[robot.free], inputs, gates]), np.concatenate(y + [effort] * driven)
 
     def _passed(self, rows: list[tuple[int, PassageState]], seconds: float) -> IntegratedRows:
+        """Return the rows of a passage."""
         x, y = (np.array(part) for part in zip(*(self._flat(*each) for each in rows), strict=True))
         t, work = np.array([row for row, _ in rows]) * self.grid.out_step, np.array([state.worked for _, state in rows])
         self.worked, steps, tree = work[-1], len(rows) - 1, self.problem.robot.tree
@@ -279,14 +270,8 @@ class Runner:
         counts, events = {"evaluations": STAGES * steps, "steps": steps}, events_between(tree, t, states)
         return IntegratedRows(t, x, y, work, seconds, counts, "left", events=events)
 
-    def _finished(self, track: IntegratedRows) -> Segments:
-        if track.status == "left":
-            track.status = "ok"
-        self.done.parts.append(Segment(self.problem, track))
-        return self.done
-
     def _met(self, track: IntegratedRows) -> str:
-        """Words where the run ends because the points of a rod or strut meet: it has no direction there."""
+        """Return why the run ends if the points of a rod or strut meet, where its direction is undefined."""
         robot = self.problem.robot
         for row in robot.closures.constraints if len(track.y) else ():
             if isinstance(row, Distance):
@@ -296,8 +281,32 @@ class Runner:
         return ""
 
     def _failed(self, track: IntegratedRows) -> Segments:
-        """The run ends here: no known state continues it."""
+        """End the run: no known state continues it."""
         track.status = "diverged"
-        track.why = self._met(track) or track.why or JUMPED
+        jumped = "the loops close in another assembly mode than before, so the robot jumps"
+        track.why = self._met(track) or track.why or jumped
         self.done.parts[-1] = Segment(self.problem, track)
         return self.done
+
+
+def gates_at(tree: Tree, q: Array, qd: Array) -> Array:
+    """Return the gates of contacts at a state of a passage."""
+    gates: list[float] = []
+    for contact, depth, rate in contact_depths(tree, pose(tree, q), qd):
+        inside = depth > 0
+        pushes = inside and contact.stiffness * depth + contact.damping * rate > 0
+        gates += [float(pushes), float(inside)][: contact.count] if contact.damping else [float(inside)]
+    return np.array(gates)
+
+
+def events_between(tree: Tree, times: Array, states: Sequence[tuple[Array, Array]]) -> Array:
+    """Return contacts that begin between rows of a passage, at roots of the cubics through depths and rates."""
+    from scipy.interpolate import CubicHermiteSpline  # slow to import, and seldom needed
+
+    rows = [list(contact_depths(tree, pose(tree, q), qd)) for q, qd in states]
+    opened: list[list[float]] = []
+    for contacts in zip(*rows, strict=True):
+        depth = CubicHermiteSpline(times, *np.array([each[1:] for each in contacts]).T)
+        rates = [(time, depth(time, 1)) for time in depth.roots(extrapolate=False)]
+        opened += [[contacts[0][0].told, 1.0, time, rate] for time, rate in rates if rate > 0]
+    return np.array(opened, dtype=float).reshape(-1, 4)

@@ -20,32 +20,31 @@ from parflex.forces.section_forces import reduced_load_warning
 from parflex.integrators.driver import CITATIONS, Grid, IntegratedRows, method_named
 from parflex.robot.configuration import Pose
 from parflex.robot.robot import Robot
-from parflex.simulation.consistency import consistent_steps, inconsistency_warnings, inconsistent_shares
-from parflex.simulation.contact_report import (
-    contact_summary,
-    contact_warnings,
-    identical_joint_warnings,
-    run_limit_warnings,
-    stop_warnings_of,
-)
+from parflex.simulation.contact_report import contact_summary
 from parflex.simulation.controller import Controller, controlled
 from parflex.simulation.diagnostics import (
     balance_error,
     balance_warnings,
     cable_warnings,
-    coupling_summary,
+    contact_warnings,
     friction_width_effect,
+    identical_joint_warnings,
+    inconsistency_warnings,
+    inconsistent_shares,
     jam_reason,
+    jump_warnings,
     length_warnings,
+    limit_warnings,
     partition_changed,
     refuse_longer,
+    stop_limit_warnings,
     stop_warnings,
 )
-from parflex.simulation.discontinuities import jump_warnings
 from parflex.simulation.mesh_convergence import content_warnings, inner_warnings
 from parflex.simulation.outputs import (
     add_outputs,
     base_columns,
+    coupling_summary,
     expand_places,
     load_summary,
     load_warnings,
@@ -64,7 +63,7 @@ from parflex.simulation.problem import (
 from parflex.simulation.quantities import coordinate_rows
 from parflex.simulation.runs import Run, Summary, file_hash, versions
 from parflex.simulation.segments import Runner, Segments
-from parflex.simulation.start import StartState, start_state, with_cached_home
+from parflex.simulation.start import StartState, start_state
 from parflex.simulation.step_control import (
     MORE_STEPS,
     STEP,
@@ -180,10 +179,6 @@ def simulate(
     -------
     Run
         Columns by name over time `t` (s): frames (m, rad), efforts (N, N m), energies (J); settings and a summary.
-
-    Examples
-    --------
-    >>> run = parflex.simulate(parflex.load("dualemps"), "square", 2.0, without=["friction"])
     """
     outputs = outputs if isinstance(outputs, str) else expand_places(outputs, "outputs")
     frames = None if frames is None else expand_places(frames, "frames")
@@ -224,7 +219,6 @@ def simulate(
     summary |= load_summary(state, requested) | ({} if case.spare is None else {"internal": case.spare.told()})
     every = track.counts["steps"] / max(1, len(track.t) - 1) if grid.begin else grid.every
     summary["not_followed"] = inconsistent_shares(state, columns, requested, every)
-    cure = consistent_steps(method, grid.out_step / max(every, 1e-9), every)
     shown = [frame for output in requested for frame in output.frames[:1]]
     tree, q = problem.robot.tree, coordinate_rows(robot, columns)  # as it acts, without what is left out
     moved = max(extent(tree, q), VISIBLE_MOTION * tree.length)
@@ -232,13 +226,13 @@ def simulate(
         *stop_warnings(summary),
         *load_warnings(summary),
         *case.diagnostics,
-        *(stop_warnings_of(problem) if case.stops else []),
+        *(stop_limit_warnings(problem.robot) if case.stops else []),
         *started.diagnostics,
-        *([] if ignore_limits else run_limit_warnings(problem.robot, columns, motors, effort_limit, case.followed)),
+        *([] if ignore_limits else limit_warnings(problem.robot, columns, motors, effort_limit, case.followed)),
         *jump_warnings(segments.jumps),
         *balance_warnings(columns, method, characteristic_energy(tree, time)),
         *made.warnings(moved),
-        *contact_warnings(problem, track.events, columns, method, 0.0 if grid.begin else grid.step),
+        *contact_warnings(problem.robot, track.events, columns, method, 0.0 if grid.begin else grid.step),
         *identical_joint_warnings(problem, track.counts),
         *cable_warnings(problem.robot, columns),
         *reduced_load_warning(robot.tree, list(case.wrenches)),
@@ -249,7 +243,14 @@ def simulate(
             content_warnings(robot, columns)
             or inner_warnings(robot, case.prescribed, columns, state["accelerations"], case.without)
         ),
-        *inconsistency_warnings(problem, summary["not_followed"], [output.column for output in requested], cure),
+        *inconsistency_warnings(
+            problem,
+            summary["not_followed"],
+            [output.column for output in requested],
+            method,
+            grid.out_step / max(every, 1e-9),
+            every,
+        ),
     ]
     if problem.width and check_width and track.status == "ok":
         other, _ = second_run(case, prepared_case(case, problem.width / 2, sticking), looked_at, None)
@@ -269,13 +270,13 @@ def simulate(
 def second_run(
     case: RunCase, problem: Problem, frames: Sequence[str], started: StartState | None
 ) -> tuple[dict[str, Array], IntegratedRows]:
-    """Columns of a run that is compared with another, and how it went."""
+    """Return columns of a run for comparison, and how it went."""
     segments, _ = run_case(case, problem, None, started)
     return base_columns(run_state(problem, segments, frames, case.spare), frames), segments.track
 
 
 def run_summary(track: IntegratedRows, columns: Mapping[str, Array], preparation: float) -> Summary:
-    """How a run went, and what it conserved."""
+    """Return how a run went, and its energy balance."""
     total = columns["energy.total"]
     summary = Summary(
         status=track.status,
@@ -295,7 +296,7 @@ def run_summary(track: IntegratedRows, columns: Mapping[str, Array], preparation
 
 
 def run_settings(robot: Robot, case: RunCase, problem: Problem, made: StepReport) -> dict[str, Any]:
-    """All that a run depends on, with the versions that computed it."""
+    """Return everything that a run depends on, with versions."""
     return {
         "robot": robot.name,
         "file": robot.file,
@@ -343,12 +344,12 @@ class RunCase:
 
     @property
     def grid(self) -> Grid:
-        """Steps and rows."""
+        """Return steps and rows."""
         return self.steps.grid
 
     @property
     def followed(self) -> Trajectory | FrameTrajectory | None:
-        """The motion that motors follow exactly."""
+        """Return the motion that motors follow exactly."""
         return self.motion if self.prescribed == "motors" else None
 
 
@@ -358,7 +359,7 @@ def read_case(
     pose: Any, step: float | None, out_step: float | None, method: str, tolerance: float | None, radius: float,
     without: Collection[str], breaks: Sequence[float],
 ) -> RunCase:  # fmt: skip
-    """What was asked for, checked and as polynomials in time."""
+    """Return the checked arguments of a run, with inputs as polynomials in time."""
     if time < SHORTEST:
         raise InputError(
             f"'time' ({time:g} s) is shorter than {SHORTEST:g} s", key="time", value=time, hint="give a longer time"
@@ -377,7 +378,6 @@ def read_case(
         raise InputError(text, key="step", value=step, hint=hint)
     steps = requested_steps(time, step, rows, tolerance, method_named(method, radius), robot.tree)
     span = InputSpan(steps.grid.rows * steps.grid.out_step, breaks)
-    robot = with_cached_home(robot)
     moved: Any = None if motion is None else motion_of(robot, motion, span, drive)
     wrenches = specified_wrenches(robot, wrench, span)
     prescribed = drive if moved is not None and controller is None else "efforts"
@@ -399,7 +399,7 @@ def read_case(
 
 @garbage_collection_paused()
 def prepared_case(case: RunCase, width: float, sticking: bool) -> Problem:
-    """Programs of a case: friction turns over `width`, or joints stick."""
+    """Return the programs of a case: friction is smooth over `width`, or joints stick."""
     problem = prepare_problem(
         case.robot, case.prescribed, case.wrenches, case.without, width, case.independent, case.stops, sticking,
         case.steps.method.numbers,
@@ -411,7 +411,7 @@ def prepared_case(case: RunCase, width: float, sticking: bool) -> Problem:
 def run_case(
     case: RunCase, problem: Problem, shown: Callable[[float], None] | None, started: StartState | None
 ) -> tuple[Segments, StartState]:
-    """The run, and how it started: as another one did, where that is given."""
+    """Return the run and its initial state, which may be that of another run."""
     steps, control, inputs = case.steps, None, case.given
     announced = problem.is_long and say_first_compilation(steps.method.steps)
     if started is None:

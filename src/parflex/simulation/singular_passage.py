@@ -1,10 +1,8 @@
 """Passage through singular poses: steps over all rates of the tree, projected onto the closures.
 
 Near a pose where the closures lose rank no choice of independent rates determines the others well, but the motion is
-smooth: the tangent of its branch rotates steadily while the closures determine it less and less. Nothing is reduced:
-the accelerations of all rates are those along the closures (least norm) and, in the free directions, those of the
-forces, theory (39). One long step of Gauss collocation of high order has the singular pose in its middle, where none of
-its points lies.
+smooth. Accelerations of all rates are those along the closures (least norm) and, in the free directions, those of the
+forces, theory (39). One long step of Gauss collocation of high order has the singular pose between its points.
 """
 
 from __future__ import annotations
@@ -86,7 +84,7 @@ def passage_rows(
 
 
 def _crossed(problem: Problem, corner: Discontinuity, state: PassageState) -> PassageState:
-    """The state behind the impulse of motors whose velocities jump."""
+    """Return the state behind the impulse of motors whose velocities jump."""
     if corner.cross is None:
         return state
     qd = np.zeros_like(state.qd)
@@ -103,12 +101,12 @@ class SingularPassage:
 
     @cached_property
     def _motors(self) -> list[int]:
-        """Motors whose motion is given."""
+        """Return the motors with a prescribed motion."""
         return list(self.problem.robot.actuated) if self.problem.driven else []
 
     @cached_property
     def _scales(self) -> tuple[Array, Array]:
-        """Of all rows and of the free rates, so that both compare."""
+        """Return scales of all rows and of the free rates, which make them comparable."""
         robot, units = self.problem.robot, self.problem.robot.tree.rate_units
         rows = np.concatenate([robot.closures.row_units(), robot.tree.length / units[self._motors]])
         return rows / robot.tree.length, units[robot.free]
@@ -118,7 +116,7 @@ class SingularPassage:
         return self.problem.robot.mobility.rank + len(self._motors)
 
     def _conditions(self, t: float, q: Array, qd: Array) -> tuple[dict[str, Array], Any, Array, Array, Array]:
-        """Outputs of the program, singular values of all conditions, and their right sides at three levels."""
+        """Return outputs of the program, singular values of all conditions, and their right sides at three levels."""
         robot, motors = self.problem.robot, self._motors
         outputs = self.problem.tree_model(q=q, qd=qd, **self._wrenches(t))
         if not all(np.isfinite(part).all() for part in outputs.values()):
@@ -134,7 +132,7 @@ class SingularPassage:
         return outputs, parts, rows * opening, rows * speed, rows * bias
 
     def _least(self, parts: Any, right: Array) -> Array:
-        """The least change of the free rates, in their units, that has these values."""
+        """Return the least change of the free rates, in their units, with these values."""
         U, s, Vt = parts
         return Vt[: self._rank].T @ ((U.T @ right)[: self._rank] / s[: self._rank])
 
@@ -145,11 +143,11 @@ class SingularPassage:
         return value
 
     def distance(self, t: float, q: Array) -> float:
-        """From the singular pose, as an angle."""
+        """Return the distance from the singular pose, as an angle."""
         return self._distance(self._conditions(t, q, np.zeros(self.problem.robot.tree.n))[1])
 
     def onto(self, t: float, state: PassageState) -> PassageState:
-        """The state on the closures nearest to one beside them, and its accelerations."""
+        """Return the nearest state on the closures, and its accelerations."""
         tree, units, free = self.problem.robot.tree, self._scales[1], self.problem.robot.free
         q, rates = state.q, np.zeros(tree.n)
         for _ in range(MOST_CORRECTIONS):
@@ -171,7 +169,7 @@ class SingularPassage:
         return PassageState(q, rates, *self._accelerations(t, q, rates), state.worked)
 
     def _accelerations(self, t: float, q: Array, qd: Array) -> tuple[Array, Array]:
-        """Along the conditions as they say, in all other directions as the forces say; and the efforts of motors."""
+        """Return accelerations by the conditions, and by the forces in all other directions, and efforts of motors."""
         robot, (rows, units) = self.problem.robot, self._scales
         outputs, (U, s, Vt), *_, bias = self._conditions(t, q, qd)
         M = units[:, None] * outputs["mass_matrix"][np.ix_(robot.free, robot.free)] * units
@@ -192,7 +190,7 @@ class SingularPassage:
         return {f"wrench_{name}": load for name, load in zip(self.problem.wrenches, loads, strict=True)}
 
     def _changes(self, t: float, state: PassageState) -> tuple[Array, Array, Array]:
-        """Rates of change of positions and rates, and powers of inputs and losses."""
+        """Return rates of change of positions and rates, and powers of inputs and losses."""
         tree, power = self.problem.robot.tree, self.problem.power
         dq, dqd = tree.position_rates(state.q, state.qd), tree.rate_changes(state.qd, state.qdd)
         if power is None:
@@ -200,7 +198,7 @@ class SingularPassage:
         return dq, dqd, power(q=state.q, position_rates=dq, effort=state.effort, **self._wrenches(t))["power"]
 
     def pose_ahead(self, state: PassageState, t: float) -> float:
-        """When the robot comes to the singular pose ahead; never, if none is near."""
+        """Return when the robot reaches the singular pose ahead; infinite if none is near."""
         tree = self.problem.robot.tree
         dq, dqd, _ = self._changes(t, state)
         bend = tree.position_rates(state.q, dqd)
@@ -235,10 +233,9 @@ class SingularPassage:
             return (t + pose) / 2, self._leap(state, t, (pose - t) / 2)
 
     def _leap(self, before: PassageState, t: float, h: float) -> Callable[[float], PassageState]:
-        """States in one step of Gauss collocation of high order, whose points are on the closures.
+        """Return states in one step of Gauss collocation of high order, whose points are on the closures.
 
-        That it stays on its branch shows in the end: what the closures correct of the polynomial is then next to
-        nothing, in positions and in rates, and energy is kept.
+        Raise unless the step stays on its branch: closures hardly correct the polynomial, and energy is kept.
         """
         method, tree, units = gauss(STAGES), self.problem.robot.tree, self.problem.robot.tree.rate_units
         _, change, _ = self._changes(t, before)
@@ -265,7 +262,7 @@ class SingularPassage:
         qdd, effort = (np.array([node[k] for node in nodes]) for k in (2, 3))
 
         def state_at(time: float) -> PassageState:
-            """On the polynomial, brought onto the closures where these are clear."""
+            """Return the state of the polynomial, moved onto the closures if these are well conditioned."""
             u = (time - t) / h
             integral, value = h * (u**exponents / exponents) @ inverse, u ** (exponents - 1) @ inverse
             q, qd, worked = self._unit(before.q + integral @ dq), before.qd + integral @ dqd, integral @ powers
@@ -283,7 +280,7 @@ class SingularPassage:
         return with_unit_quaternions(self.problem.robot.tree, q)
 
     def loosest(self, q: Array) -> str:
-        """Name of the coordinate that the closures are about to let go."""
+        """Return the coordinate that the closures are about to release."""
         robot = self.problem.robot
         parts = self._conditions(0.0, q, np.zeros(robot.tree.n))[1]
         return robot.tree.rate_names[robot.free[int(np.argmax(np.abs(parts[2][self._rank - 1])))]]

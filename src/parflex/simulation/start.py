@@ -1,18 +1,11 @@
 """Initial state of a run: undeformed, in equilibrium, held by the motors, or specified.
 
-`start` specifies the positions. Rates are those of the prescribed motion, of the closures and of specified coordinates
-without a motor; within these, bodies deform with the least energy of their own rates, and the other rates are as near
-to zero as possible (`Configuration.rates`). The choice of independent rates has no effect.
+Rates are those of the prescribed motion, of the closures and of specified coordinates without a motor; within these,
+elastic rates have the least kinetic energy, and other rates are least (`Configuration.rates`).
 
-Flexible bodies are in equilibrium under their loads while the joints stay at the pose. Rigid motions that no motor
-holds are locked at the pose and released when the run begins, because their equilibrium may be far away or upside down.
-Springs hold a motion too, unless a pose is specified.
-
-Newton's method for this equilibrium uses the programs of the run: for a step of infinite length the matrix A + c2 K of
-an implicit step is the stiffness, theory (59). These programs grow linearly with the robot; the dense tangent only
-confirms the result.
-
-Equilibria and the state at home are cached on disk under a key of the robot, the pose, the loads and the source code.
+Flexible bodies are in equilibrium under their loads with the joints at the pose. Rigid motions that no motor holds are
+locked until the run begins, because their equilibrium may be far away; springs hold a motion unless a pose is
+specified. Equilibria are cached on disk.
 """
 
 from __future__ import annotations
@@ -25,20 +18,15 @@ from typing import Any
 import numpy as np
 import scipy
 
-from parflex.cache import cached
 from parflex.closure.mobility import RANK_TOLERANCE
 from parflex.codegen import cache
-from parflex.codegen.outputs import MANY_RATES
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.forces.forces import Wrench
-from parflex.integrators.common import record
-from parflex.integrators.driver import System, Work, new_work
 from parflex.records import Record
 from parflex.recursion.energy import energies
 from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.coordinate_names import WorldName
-from parflex.robot.home import Mobility
 from parflex.robot.robot import Robot
 from parflex.robot.states import close_positions, closed_positions
 from parflex.simulation.problem import Problem
@@ -47,29 +35,23 @@ from parflex.statics.linear_model import tree_stiffness
 from parflex.statics.linear_system import rate_units
 from parflex.statics.zero_dynamics import check_system, held_frame, zero_dynamics
 from parflex.trajectories.frames import FrameTrajectory
-from parflex.trajectories.trajectory import Trajectory, constant
+from parflex.trajectories.trajectory import Trajectory
 
 Array = np.ndarray
 Prescribed = Trajectory | FrameTrajectory | None
 STARTS = ("rest", "relaxed", "equilibrium", "held")
 WORDS = ("pose", "velocity", "positions", "q", "qd")
 TWIST = ("x", "y", "z", "rx", "ry", "rz")
-SAME = 1e-6  # in units of the rates or of typical lengths: a state that is given and the motion differ by rounding
+SAME = 1e-6  # in units of the rates or of typical lengths: a specified state and the motion differ by rounding
 AWAY = 1e-2  # in radians or typical lengths: more than bodies deflect
-OPEN = 1e5  # times what the loops of other states may be open by, loops of given positions may: they are closed
-NO_STIFFNESS = 1e-10  # of the stiffest motion: what springs hold less than this they do not hold
-BALANCED = 1e-7  # of the forces that act: what brakes carry beyond is more than Newton's method leaves
-LONG = 100.0  # s^2, of stiffness in the matrix: vibrations above 1 Hz come to rest to some thousandths in one step
-STEPS = 40
-FAR = 0.3  # in units of the rates: longer steps leave the domain of the tangent
-SLOW = 0.7  # of the step before: longer ones come to no end
-ROUNDING = 1e-13  # steps in the same units that are no more than that
-SMALL = 1e-9  # steps that do not become shorter any more, but are as short as this, are rounding too
+OPEN = 1e5  # times the usual tolerance of loops: specified positions are closed
+NO_STIFFNESS = 1e-10  # of the stiffest motion: springs do not hold motions of less stiffness
+BALANCED = 1e-7  # of the acting forces: Newton's method leaves less in brakes that carry nothing
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StartState(Record):
-    """All positions and rates at the start, what kind of start it is, and its diagnostics."""
+    """Positions and rates at the start, the kind of start, and its diagnostics."""
 
     q: Array
     kind: str
@@ -80,20 +62,18 @@ class StartState(Record):
 
     @property
     def told(self) -> dict[str, Any]:
-        """What the summary of a run says of its start."""
+        """Return the entries of the summary of a run."""
         return {"start": self.kind, "start_energy": self.energy} | ({"start_held": [*self.held]} if self.held else {})
 
 
 def start_state(
     problem: Problem, robot: Robot, start: Any, pose: Any, motion: Prescribed, wrenches: Mapping[str, Trajectory]
 ) -> StartState:
-    """Where a run starts; `pose` is where one without a motion does.
+    """Return the initial state; `pose` is the initial pose of a run without a motion.
 
-    By default the joints of a flexible robot are where the pose puts them, and its bodies in equilibrium: with motors
-    locked where a motion or the pose says where they are, else with the motors where they hold the end effector, if
-    there is one for each of its ways to move. From the undeformed pose it would start with several times the static
-    forces. Joints without a motor stay where they are until the run begins: they may have no equilibrium, or one that
-    is elsewhere.
+    By default the joints of a flexible robot are at the pose and its bodies in equilibrium. Motors are locked if a
+    motion or the pose determines them; else they hold the end effector, if there is one for each of its degrees of
+    freedom. Joints without a motor are locked until the run begins: their equilibrium may be far away.
     """
     if motion is not None and pose is not None:
         raise InputError("the motion defines the initial pose", key="pose", hint="leave out the pose or the motion")
@@ -110,8 +90,7 @@ def start_state(
         _check_start(start, "start")
         q = motion.start if motion is not None else configure(robot, pose).q
         state, driven = _positions(problem, start, q, wrenches, pose), _prescribed(robot, motion)
-        still = not any(driven.values())  # rest is everywhere
-        qd = np.zeros(robot.tree.n) if still else Configuration(robot, state.q).rates(driven)
+        qd = Configuration(robot, state.q).rates(driven) if any(driven.values()) else np.zeros(robot.tree.n)
     return replace(state, qd=qd, energy=start_energy(Configuration(problem.robot, state.q), qd))
 
 
@@ -124,7 +103,7 @@ def _check_start(start: Any, key: str) -> None:
 def _positions(
     problem: Problem, start: str | None, q: Array, wrenches: Mapping[str, Trajectory], pose: Any
 ) -> StartState:
-    """All positions for a word of the start; None: as is usual."""
+    """Return all positions of a kind of start; None is the default."""
     if start == "rest" or (start is None and not problem.robot.tree.elastic):
         return StartState(q, "rest")
     loads = {frame: pieces.value(0.0).tolist() for frame, pieces in wrenches.items()}
@@ -134,15 +113,10 @@ def _positions(
     kind = start or ("held" if platform or (enough and not named & {*robot.actuated}) else "relaxed")
     if kind != "held" and len(problem.independent) <= motors:
         return StartState(q, "rest")
-
-    def relaxed() -> RelaxedBodies:
-        many = len(robot.free) > MANY_RATES  # of few, tangents take no time
-        near = settled_positions(problem, q, loads) if many and kind != "held" else None
-        return relaxed_bodies(robot, here, loads, pose, kind == "held", near)
-
     try:
         if start in ("equilibrium", "held"):
             return _left(robot, here, named, _static(problem, here, kind, loads))
+        relaxed = lambda: relaxed_bodies(robot, here, loads, pose, kind == "held")  # noqa: E731
         bodies = cached_equilibrium(robot, (q, loads, pose is None, named, kind), relaxed)
     except SingularError as error:
         if start is not None:
@@ -157,7 +131,7 @@ def _positions(
 
 
 def _static(problem: Problem, here: Configuration, kind: str, loads: Mapping[str, list[float]]) -> StartState:
-    """The whole robot in equilibrium, wherever that is."""
+    """Return the equilibrium of the whole robot, near the pose or not."""
     robot = problem.robot
     if kind == "equilibrium":
         rest = equilibrium(robot, here, wrench=loads)
@@ -171,7 +145,7 @@ def _static(problem: Problem, here: Configuration, kind: str, loads: Mapping[str
 
 
 def _left(robot: Robot, here: Configuration, named: set[int], placed: StartState) -> StartState:
-    """A word where an equilibrium that was asked for is not at the pose that was given."""
+    """Return a start with a diagnostic if its equilibrium is away from the specified pose."""
     away = {}
     for k in named - {*robot.actuated}:
         link = robot.tree.links[robot.tree.link_of_rate[k]]
@@ -182,13 +156,13 @@ def _left(robot: Robot, here: Configuration, named: set[int], placed: StartState
         return placed
     gone = away[worst] * robot.tree.rate_units[robot.tree.rate_names.index(worst)]
     text = (
-        f"the equilibrium is not at the pose that was given: '{worst}' is off by {gone:.3g}; start='relaxed' keeps it"
+        f"the equilibrium is not at the specified pose: '{worst}' is off by {gone:.3g}; start='relaxed' keeps the pose"
     )
     return replace(placed, diagnostics=[Diagnostic("changed-start", text, worst, float(gone)), *placed.diagnostics])
 
 
 def start_energy(here: Configuration, qd: Array) -> dict[str, float]:
-    """Kinetic energy, and 1/2 ed^T M_ee ed of the elastic rates that the closures force on the bodies."""
+    """Return the kinetic energy, and 1/2 ed^T M_ee ed of the elastic rates that the closures impose."""
     if not np.any(qd):
         return {"kinetic": 0.0, "elastic_rates": 0.0}
     elastic = here.resting[0] @ qd if len(here.resting) > 1 else np.zeros(0)
@@ -197,7 +171,7 @@ def start_energy(here: Configuration, qd: Array) -> dict[str, float]:
 
 
 def _prescribed(robot: Robot, motion: Prescribed) -> dict[str, float]:
-    """Velocities with which a motion begins, in the words of velocities."""
+    """Return the velocities with which a motion begins, by name."""
     if motion is None:
         return {}
     if isinstance(motion, Trajectory):
@@ -211,7 +185,7 @@ def _prescribed(robot: Robot, motion: Prescribed) -> dict[str, float]:
 def _given_positions(
     problem: Problem, robot: Robot, start: Mapping[str, Any], motion: Prescribed, wrenches: Mapping[str, Trajectory]
 ) -> StartState:
-    """All positions `q` of the tree, or a pose, undeformed unless `positions` gives its deformation."""
+    """Return specified positions `q` of the tree, or a pose, undeformed unless `positions` specifies its start."""
     for word in start:
         if word not in WORDS:
             raise InputError(f"unknown key '{word}'", key="start", value=str(word), hint=did_you_mean(str(word), WORDS))
@@ -237,7 +211,7 @@ def _given_positions(
 
 
 def _given_rates(here: Configuration, start: Mapping[str, Any], motion: Prescribed) -> Array:
-    """All rates `qd` of the tree, or some velocities beside those of the motion."""
+    """Return specified rates `qd` of the tree, or those of specified velocities and of the motion."""
     driven = _prescribed(here.robot, motion)
     if "qd" in start:
         if "velocity" in start:
@@ -247,13 +221,13 @@ def _given_rates(here: Configuration, start: Mapping[str, Any], motion: Prescrib
     for word in {*stated} & {*driven}:
         if abs(stated[word] - driven[word]) > SAME * max(1.0, abs(driven[word])):
             text = f"'{word}' starts with {stated[word]:g}, but the motion begins with {driven[word]:g}"
-            hint = "give velocities only of what the motion does not prescribe"
+            hint = "give velocities of coordinates that the motion does not prescribe"
             raise InputError(text, key="start.velocity", value=stated[word], hint=hint)
     return here.rates(stated | driven)
 
 
 def _closed(robot: Robot, q: Array) -> Array:
-    """Given positions with their loops closed to the last digit, all coordinates moving as little as can be."""
+    """Return the positions nearest to specified ones at which the loops are closed to rounding."""
     try:
         closed_positions(robot, q, OPEN)
         return close_positions(robot, q) if Configuration(robot, q).closure_error else q
@@ -273,7 +247,7 @@ def _same_positions(robot: Robot, q: Array, motion: Trajectory) -> None:
 
 
 def _possible(here: Configuration, qd: Array, driven: Mapping[str, float]) -> Array:
-    """Given rates, if the loops and the motion let the robot move so; rounding is taken out of them."""
+    """Return specified rates without rounding; raise if the closures or the motion do not allow them."""
     robot = here.robot
     units = robot.tree.rate_units
     rates = here.rates_near(driven, qd)
@@ -292,24 +266,21 @@ def relaxed_bodies(
     wrench: Wrench,
     pose: Pose | None,
     frame_held: bool = False,
-    near: Array | None = None,
 ) -> RelaxedBodies:
-    """Bodies in equilibrium at the positions `here`, with motors and all motions of joints held that nothing keeps.
+    """Return bodies in equilibrium at the positions `here`, with motors and unactuated motions of joints locked.
 
-    With a `pose` these are all motions of joints, without one those that no springs keep in a stable equilibrium. With
-    `frame_held` motors stand where the end effector is as at `here`. `near` are positions of rest with motors held
-    alone, to start from where nothing else is.
+    Without a `pose`, motions that springs keep in a stable equilibrium are free. With `frame_held` the motors hold the
+    end effector.
     """
     motions = rigid_motions(here)
-    near = None if motions.shape[1] else near
     if pose is None:
         soft = motions_without_springs(here, motions)
         if soft.shape[1] < motions.shape[1]:
-            with suppress(SingularError):  # with joints on springs at rest too, where they stay there
+            with suppress(SingularError):  # joints on springs in equilibrium too, if it is stable
                 bodies = _at_rest(robot, here, _joints_of(robot, soft, ()), wrench, frame_held, sprung=True)
                 if bodies.steady:
                     return bodies
-    return _at_rest(robot, here, _joints_of(robot, motions, named_rates(robot, pose)), wrench, frame_held, near)
+    return _at_rest(robot, here, _joints_of(robot, motions, named_rates(robot, pose)), wrench, frame_held)
 
 
 def _at_rest(
@@ -318,17 +289,15 @@ def _at_rest(
     rates: Sequence[int],
     wrench: Wrench,
     frame_held: bool,
-    near: Array | None = None,
     sprung: bool = False,
 ) -> RelaxedBodies:
-    """The robot at rest with brakes at `rates`, which are named if they carry something.
+    """Return the equilibrium with brakes at `rates`, which are named if they carry a load.
 
-    Where joints are `sprung`, springs must hold them at the positions `here` too: an arm that would fall over onto a
-    weak spring starts upright.
+    If joints are `sprung`, the equilibrium must be stable at the positions `here` too: an arm that would fall over
+    onto a weak spring starts upright.
     """
     braked = robot.locking(rates) if rates else robot
-    begin = Configuration(braked, here.q if near is None else near)
-    rest = (held_frame if frame_held else equilibrium)(braked, begin, wrench=wrench)
+    rest = (held_frame if frame_held else equilibrium)(braked, Configuration(braked, here.q), wrench=wrench)
     at, loading = rest.configuration, rest.loading
     loose = Configuration(robot.locking(robot.actuated), at.q)
     carried = loose.reduction.forces(loading.forces(loose)) * rate_units(loose)
@@ -341,7 +310,7 @@ def _at_rest(
 
 
 def rigid_motions(here: Configuration) -> Array:
-    """All rates, without units, per motion of joints that closures and motors at rest allow with bodies as they are."""
+    """Return all rates of each motion of joints that closures allow with motors and deformations locked."""
     robot, n = here.robot, here.robot.tree.n
     moving = sorted({*range(n)} - {*robot.deformations, *robot.actuated, *robot.locked})
     rows = here.scaled_closure_jacobian[:, moving]
@@ -352,7 +321,7 @@ def rigid_motions(here: Configuration) -> Array:
 
 
 def motions_without_springs(here: Configuration, motions: Array) -> Array:
-    """Those of the motions that no spring of a joint, coupling or element resists."""
+    """Return the motions that no spring of a joint, coupling or element resists."""
     units = here.robot.tree.rate_units
     scaled = units[:, None] * motions
     K = scaled.T @ tree_stiffness(here)[0] @ scaled
@@ -361,7 +330,7 @@ def motions_without_springs(here: Configuration, motions: Array) -> Array:
 
 
 def _joints_of(robot: Robot, motions: Array, first: Collection[int]) -> list[int]:
-    """One rate for each of the motions, which determine them well; of `first` as many as can be."""
+    """Return one rate for each of the motions, chosen by pivots, from `first` if possible."""
     left, chosen = motions, list[int]()
     for rates in ([k for k in range(robot.tree.n) if k in first], list(range(robot.tree.n))):
         if not left.shape[1] or not rates:
@@ -373,85 +342,17 @@ def _joints_of(robot: Robot, motions: Array, first: Collection[int]) -> list[int
     return sorted(chosen)
 
 
-def settled_positions(problem: Problem, q: Array, loads: Mapping[str, Sequence[float]]) -> Array | None:
-    """Positions near `q` at which bodies are at rest with motors held; None where programs do not find them."""
-    programs = problem.stepping.get("pairs") or problem.stepping.get("real")
-    if programs is None or not problem.driven or problem.gaps is not None:
-        return None
-    motors = [q[problem.robot.tree.links[problem.robot.tree.link_of_rate[k]].q.start] for k in problem.robot.actuated]
-    system = problem.system(constant(np.concatenate([motors, *(loads[frame] for frame in problem.wrenches)])))
-    work = new_work(system, 1, 1)
-    paired, count = "pairs" in problem.stepping, len(system.free)
-    gates = np.zeros(len(system.slack))
-    factor, solve = programs.kernels
-    still, before = np.concatenate([np.zeros(system.rates), gates, [0.0, 0.0, LONG, 0.0]]), np.inf
-    for _ in range(STEPS):
-        (q, _), pushed = _evaluated(system, work, q, np.zeros(count))
-        miss, factors = np.concatenate([pushed, np.zeros(count if paired else 0)]), factor.one(np.append(q, still))
-        step = LONG * solve.one(np.concatenate([miss, factors]))[:count]
-        size = float(np.abs(step / system.units).max(initial=0.0))
-        if not size <= FAR or (size > SLOW * before and size > SMALL):
-            return None
-        if size <= ROUNDING or size > SLOW * before:
-            return q
-        q, before = q + _evaluated(system, work, q, step)[0][1], size
-        for k in system.quaternions:
-            q[k : k + 4] /= np.linalg.norm(q[k : k + 4])
-    return None
-
-
-def _evaluated(system: System, work: Work, q: Array, rates: Array) -> tuple[Array, Array]:
-    """Closed positions and their rates of change, then accelerations of the free rates, at given free rates."""
-    qd = np.zeros(system.rates)
-    qd[system.free] = rates
-    x, y = np.empty(work.x.shape[1] - len(system.constants)), np.empty(system.outputs + 2)
-    record(system, work, 0.0, q.copy(), qd, x, y)
-    return y[: 2 * system.positions].reshape(2, -1), y[2 * system.positions + system.free]
-
-
-def with_cached_home(robot: Robot) -> Robot:
-    """A flexible robot that knows its home and its mobility: from the disk if it was there before."""
-    if not robot.deformations or any(part is not None for part in robot.known):
-        return robot
-
-    def build() -> Robot:
-        key = cache.home_key(robot)
-        if key is None:
-            return robot
-        home, mobility = cache.stored(key, lambda: (robot.home, robot.mobility), _home_to_json, _home_from_json)
-        return replace(robot, known_home=home, known_mobility=mobility)
-
-    return cached("robots at home", robot, build)
-
-
-def _home_to_json(home_and_mobility: tuple[Array, Mobility]) -> dict[str, Any]:
-    home, mobility = home_and_mobility
-    return {
-        "home": home.tolist(),
-        "rank": mobility.rank,
-        "redundant": [int(row) for row in mobility.redundant],
-        "home_rank": mobility.home_rank,
-        "beside": [q.tolist() for q in mobility.beside],
-    }
-
-
-def _home_from_json(content: dict[str, Any]) -> tuple[Array, Mobility]:
-    nearby_poses = tuple(np.array(q) for q in content["beside"])
-    mobility = Mobility(content["rank"], tuple(content["redundant"]), content["home_rank"], nearby_poses)
-    return np.array(content["home"]), mobility
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class RelaxedBodies(Record):
-    """Where bodies are at rest, and the rates whose brakes carry something there."""
+    """An equilibrium of bodies, and the rates whose brakes carry a load in it."""
 
     q: Array
     held: tuple[str, ...] = ()
-    steady: bool = True  # whether bodies would stay there
+    steady: bool = True  # whether the equilibrium is stable
 
 
 def cached_equilibrium(robot: Robot, choices: tuple[Any, ...], find: Callable[[], RelaxedBodies]) -> RelaxedBodies:
-    """What `find` finds for a robot and all that it depends on beside it, from the disk if it was found before."""
+    """Return the equilibrium of a robot for all `choices` that it depends on, from the disk if it is stored."""
     key = cache.key_of(robot, "rest", *choices) if robot.deformations else None
     if key is not None:
         key = key.removesuffix(".program") + ".rest"
@@ -464,7 +365,7 @@ def cached_equilibrium(robot: Robot, choices: tuple[Any, ...], find: Callable[[]
 
 
 def named_rates(robot: Robot, pose: Pose | None) -> set[int]:
-    """Rates of the joints that a pose speaks of; of all where it is given in full."""
+    """Return the rates of the joints that a pose names; all for positions of the whole tree."""
     if isinstance(pose, str):
         pose = robot.description.poses.get(pose, {})
     if pose is None or not isinstance(pose, Mapping):

@@ -1,11 +1,10 @@
-"""Step size of a run: chosen by errors or fixed, and ends of steps at breaks of the inputs.
+"""Step size of a run: error control or fixed steps, and ends of steps at breaks of the inputs.
 
-Without a `step`, errors choose the steps: a step may err by a share of how far the robot has moved, or by a tolerance
-in metres. Errors of fixed steps are estimated too, and their sum is compared with how far the robot moves.
+The tolerance of a step is a share of the motion so far, or a length in metres. Errors of fixed steps are estimated too,
+and their sum is compared with the motion of the robot.
 
-An input is a piecewise polynomial, and a step samples it as one quintic through six places. The window of the longest
-step is cut at ends of pieces until the quintic fits each part. Steps end at these cuts: the begin of a motion after
-rest, or a pulse in a table.
+A step samples an input, a piecewise polynomial, as one quintic through six points. The window of the longest step is
+cut at ends of pieces until the quintic fits each part; steps end at these cuts.
 """
 
 from __future__ import annotations
@@ -22,43 +21,42 @@ from parflex.errors import InputError
 from parflex.integrators.driver import Grid, IntegratedRows, Method, grid_of, method_named, run_loop
 from parflex.integrators.tableaux import gauss_points
 from parflex.records import Record
-from parflex.simulation.diagnostics import frame_difference
 from parflex.simulation.discontinuities import jump_times
 from parflex.simulation.problem import Problem, metres_per_position
+from parflex.simulation.quantities import frame_difference
 from parflex.trajectories.trajectory import Trajectory
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
 STEP = 5e-4  # s, or a twentieth of the run: the first step
 
-# of how far the robot has moved, at least of a small part of its typical length, so that a robot which begins to move
-# does not resolve what is stiff: error of one step; the method of second order takes some hundred steps in a period
-LEAST_MOTION = 1e-2
+LEAST_MOTION = 1e-2  # typical lengths that count as moved, so that a robot that begins to move is not over-resolved
+# of the motion so far: error of one step; the method of second order takes some hundred steps in a period
 DEFAULT_SHARES = {"gauss4": 1e-8, "gauss6": 1e-8, "dopri5": 1e-8, "generalized-alpha": 1e-6}
-FIXED_SHARE = 1e-5  # the same for steps that are to be fixed: 20 in a period of a vibration with `gauss4`
+FIXED_SHARE = 1e-5  # the same for a fixed step: 20 in a period of a vibration with `gauss4`
 ITERATION_TOLERANCE = 1e-12
 LEAST = 1e-12  # typical lengths: errors of steps below it are rounding
 SHARE_OF_ITERATION, MOST_OF_ITERATION = 1e-3, 1e-10  # of the tolerance of a step, and in typical lengths
-SHARE_OF_TIME, SHARE_OF_PIECE = 1 / 20, 1 / 4  # of a run, of a piece of what is given: the longest step
-SHORT_PIECE = 0.2  # s: those of tables and sampled functions say nothing of how fast they change
-MORE_STEPS = 1.5  # times the steps of a run: a second one with fewer is none with half the steps
-LARGE = 2e-3  # of the range of the end effector: errors of a run that it tells of
-VISIBLE = 0.01  # of how far the robot moves: sums of errors of steps, as of the energy balance
+SHARE_OF_TIME, SHARE_OF_PIECE = 1 / 20, 1 / 4  # of a run, of a piece of the inputs: the longest step
+SHORT_PIECE = 0.2  # s: shorter pieces of tables and sampled functions do not bound the steps
+MORE_STEPS = 1.5  # times the steps of a run: a second run with fewer does not have half the steps
+LARGE = 2e-3  # of the range of the end effector: larger errors of a run are reported
+VISIBLE = 0.01  # of the motion: larger sums of errors of steps are reported, as of the energy balance
 VISIBLE_MOTION = 1e-6  # typical lengths: a robot that moves by less is at rest but for rounding
 AT_REST = 1e-9  # of the typical length, rad: errors of a frame that are no larger are those of a frame at rest
 ORDERS = {"gauss4": 4, "gauss6": 6, "rk4": 4, "dopri5": 5, "generalized-alpha": 2}
-MISSED = 1e-5  # of how much an input changes in all: parts of it that a quintic over a step may leave out
-MOST_CUT, SHARE_CUT = 200, 0.01  # fixed steps that are cut, and of all of them: a faster input needs shorter steps
+MISSED = 1e-5  # of the total change of an input: misfit of a quintic over a step
+MOST_CUT, SHARE_CUT = 200, 0.01  # fixed steps that are cut, and share of all: a faster input needs shorter steps
 ROUNDING = 1e-12  # of the size of an input
 SHORTEST = 1e-8  # s, or of the run where that is shorter: cuts that are nearer to each other are one
-PORTION = 20_000  # windows that are compared at once
+PORTION = 20_000  # windows that are compared in one array
 NODES, WEIGHTS = gauss_points(6)
-PROBES = 10  # parts of a motion that is integrated for the step that it needs
+PROBES = 10  # rows of the run that determines a fixed step
 
 
 @dataclass(frozen=True)
 class Steps:
-    """Steps of a run: method, lengths, what an iteration converges to, and why the steps are as they are."""
+    """Steps of a run: method, lengths, tolerance of the iteration, and how the steps were chosen."""
 
     method: Method
     grid: Grid
@@ -66,10 +64,9 @@ class Steps:
     choice: str
 
     def halved(self, length: float, track: IntegratedRows | None = None) -> Steps:
-        """Steps half as long; where errors choose them, with an error that such steps have.
+        """Return steps half as long; under error control, with the tolerance for such steps.
 
-        With a `track`, even steps of half the mean length of its steps: rows and events may end steps that errors would
-        halve.
+        With a `track`, return even steps of half its mean step, for runs whose rows and events end the steps.
         """
         grid, less = self.grid, 2.0 ** -(ORDERS[self.method.name] + 1)
         if not grid.begin:
@@ -78,13 +75,13 @@ class Steps:
             aim = max(grid.aim * less, LEAST * length)
             halved = replace(grid, aim=aim, begin=grid.begin / 2, share=grid.share * less)
             return replace(self, grid=halved, tolerance=self.tolerance * 0.1)
-        if self.method.name == "dopri5":  # whose steps end at rows: at more of them
+        if self.method.name == "dopri5":  # its steps end at rows
             return replace(self, grid=replace(grid, step=grid.out_step / 2, every=1, rows=2 * grid.rows))
         every = max(2, math.ceil(2 * track.counts["steps"] * grid.out_step / float(track.t[-1])))
         return replace(self, grid=replace(grid, step=grid.out_step / every, every=every, begin=0.0, aim=0.0))
 
     def report(self, track: IntegratedRows) -> StepReport:
-        """Steps as they were asked for and made."""
+        """Return the requested steps and their errors."""
         grid = self.grid
         tolerance = grid.aim if 0 < grid.aim < math.inf and not grid.share else None
         return StepReport(None if grid.begin else grid.step, self.choice, tolerance, track.judged)
@@ -92,16 +89,16 @@ class Steps:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StepReport(Record):
-    """Steps of a run: their length, or how it was chosen, and their errors where these were estimated."""
+    """Steps of a run: their length, or how it was chosen, and their estimated errors."""
 
     step: float | None  # s, of fixed steps
     choice: str
-    tolerance: float | None  # m, error that a step may have; None where that is a share of the motion, or not limited
+    tolerance: float | None  # m, of a step; None if it is a share of the motion, or not limited
     errors: tuple[float, ...] | None  # largest error of a step (m), shortest and longest step (s), sum of errors (m)
 
     @property
     def told(self) -> dict[str, Any]:
-        """Entries of the summary of a run."""
+        """Return the entries of the summary of a run."""
         entries: dict[str, Any] = {"step": self.step, "step_choice": self.choice}
         if self.errors:
             words = ("largest", "shortest", "longest", "sum")
@@ -109,7 +106,7 @@ class StepReport(Record):
         return entries
 
     def warnings(self, moved: float) -> list[Diagnostic]:
-        """A diagnostic of fixed steps whose errors add up to a visible part of how far the robot has moved (m)."""
+        """Return a diagnostic of fixed steps whose errors add up to a visible part of the motion (m)."""
         total = self.errors[3] if self.errors else 0.0
         if self.step is None or not total > VISIBLE * moved:
             return []
@@ -123,7 +120,7 @@ class StepReport(Record):
 def requested_steps(
     time: float, step: float | None, rows: float, tolerance: float | None, method: Method, tree: Tree
 ) -> Steps:
-    """Steps as a call asks for them; without a word errors choose them, as shares of how far the robot moves."""
+    """Return the steps of a call; by default errors choose them, as shares of the motion."""
     length, least = tree.length, LEAST * tree.length
     step = None if method.name == "dopri5" else step
     if step is None and method.name == "rk4":
@@ -137,7 +134,7 @@ def requested_steps(
             key="tolerance", value=tolerance, hint=f"give at least {least:.1g}",
         )  # fmt: skip
     iterated = ITERATION_TOLERANCE
-    if tolerance is not None and tolerance < least:  # no step has such an error: it is that of the iteration
+    if tolerance is not None and tolerance < least:  # below rounding: a tolerance of the iteration
         iterated, tolerance = tolerance, None
     elif tolerance is not None:
         iterated = max(min(SHARE_OF_ITERATION * tolerance / length, MOST_OF_ITERATION), 0.1 * LEAST)
@@ -164,7 +161,7 @@ def needed_step(problem: Problem, method: Method, inputs: Trajectory, q: Array, 
 
 
 def with_longest(grid: Grid, inputs: Trajectory) -> Grid:
-    """Steps that miss nothing of what is given: parts of the run and of the pieces of the inputs."""
+    """Return a grid whose longest step is a part of the run and of the pieces of the inputs."""
     if not grid.begin:
         return grid
     time = grid.rows * grid.out_step
@@ -183,10 +180,7 @@ def extent(tree: Tree, q: Array) -> float:
 def error_warnings(
     columns: Mapping[str, Array], error: Mapping[str, Any], length: float, tolerance: bool
 ) -> list[Diagnostic]:
-    """A diagnostic where the error of a run is a visible part of what the end effector of a robot of a length does.
-
-    One that does not move by what the run says, and might, is named too.
-    """
+    """Return a diagnostic if the estimated error of a run is a visible part of the motion of the end effector."""
     frame, kinds = error["frame"], (("metres", ("x", "y", "z"), "m", length), ("radians", ("theta",), "rad", 1.0))
     for kind, words, unit, typical in kinds:
         coordinates = [columns[f"{frame}.{word}"] for word in words if f"{frame}.{word}" in columns]
@@ -207,7 +201,7 @@ def error_warnings(
 def estimated_error(
     columns: Mapping[str, Array], other: Mapping[str, Array], frame: str, method: Method, second: IntegratedRows
 ) -> dict[str, Any]:
-    """What a run errs by: its difference to one with half the steps, and what that one errs by still."""
+    """Return the error of a run by its difference from a run with half the steps, extrapolated by the order."""
     between, order = (len(other["t"]) - 1) // max(1, len(columns["t"]) - 1), ORDERS[method.name]
     more = 1 / (1 - 0.5**order)
     other = {name: column[:: max(between, 1)] for name, column in other.items()}
@@ -223,7 +217,7 @@ def estimated_error(
 
 
 class InputWindows:
-    """What acts from 0 to a time, accelerations of so many motors that follow a motion, and how much windows see."""
+    """Inputs from 0 to a time, with accelerations of driven motors, and their misfit by one quintic in a window."""
 
     def __init__(self, inputs: Trajectory, motors: int, time: float) -> None:
         self.inputs, self.motors, self.time, self.shortest = inputs, motors, time, SHORTEST * min(1.0, time)
@@ -232,22 +226,22 @@ class InputWindows:
         values, lengths = self._values(edges[:-1], edges[1:]), np.diff(edges)[:, None, None] * WEIGHTS[None, :, None]
         mean = (values * lengths).sum(axis=(0, 1)) / time
         size = (np.abs(values) * lengths).sum(axis=(0, 1))
-        # how much each channel changes; what is constant but for rounding is not missed
+        # the total change of each channel; one that is constant but for rounding fits any quintic
         self.change = np.maximum((np.abs(values - mean) * lengths).sum(axis=(0, 1)), ROUNDING / MISSED * size)
 
     def _values(self, a: Array, b: Array) -> Array:
-        """Values (window, place, channel)."""
+        """Return values (window, point, channel)."""
         times = a[:, None] + (b - a)[:, None] * NODES
         values = self.inputs.value(times)
         values[..., : self.motors] = self.inputs.value(times, 2)[..., : self.motors]
         return values
 
     def inside(self, a: Array, b: Array) -> tuple[Array, Array]:
-        """Numbers of the first break inside of each window, and of the first one behind it."""
+        """Return the numbers of the first break inside each window and of the first break behind it."""
         return np.searchsorted(self.breaks, a + self.shortest), np.searchsorted(self.breaks, b - self.shortest)
 
     def misfit(self, a: Array, b: Array) -> Array:
-        """Of each window: the largest share of an input's change by which a quintic is off in it."""
+        """Return the largest misfit of an input in each window, as a share of its total change."""
         misfits = [self._misfit(a[k : k + PORTION], b[k : k + PORTION]) for k in range(0, len(a), PORTION)]
         return np.concatenate(misfits) if misfits else np.zeros(0)
 
@@ -267,7 +261,7 @@ class InputWindows:
         return np.divide(total, self.change, out=np.zeros_like(total), where=self.change > 0).max(axis=1, initial=0.0)
 
     def cuts(self, a: Array, b: Array) -> Array:
-        """Windows that do not fit are cut until all parts do, at the end of a piece that is nearest to their middle."""
+        """Return edges of windows, cut at the break nearest to their middle until quintics fit all parts."""
         cuts = [a, b]
         while len(a):
             (low, high), middles = self.inside(a, b), (a + b) / 2
@@ -285,7 +279,7 @@ class InputWindows:
 
 
 def _lagrange(share: Array) -> Array:
-    """Weights (window, place, node) of the quintic through the nodes at shares of a window."""
+    """Return weights (window, point, node) of the quintic through the nodes at shares of a window."""
     weights = np.ones((*share.shape, len(NODES)))
     for n, node in enumerate(NODES):
         for other in np.delete(NODES, n):
@@ -294,10 +288,7 @@ def _lagrange(share: Array) -> Array:
 
 
 def ends_inside(problem: Problem, inputs: Trajectory, grid: Grid) -> Array:
-    """Times at which steps end beside the jumps of the inputs, so that they see all that is given.
-
-    There are none where nothing is integrated.
-    """
+    """Return the times, besides jumps of the inputs, at which steps end so that they resolve the inputs."""
     if not inputs.channels or not len(problem.system(inputs).free):
         return np.zeros(0)
     motors = len(problem.robot.actuated) if problem.driven else 0
@@ -311,9 +302,9 @@ def ends_inside(problem: Problem, inputs: Trajectory, grid: Grid) -> Array:
 
 
 def _windows(grid: Grid, windows: InputWindows, ends: Array) -> tuple[Array, Array]:
-    """Begins and ends of windows as long as steps may be, which end at some times too, if pieces end inside of them.
+    """Return begins and ends of windows of the longest step, between given ends, if pieces end inside of them.
 
-    Chosen steps may begin anywhere: their windows overlap.
+    Steps under error control may begin anywhere: their windows overlap.
     """
     near: tuple[int, ...] = (0, 1)
     ends, length = ends[(ends > 0) & (ends < windows.time)], grid.step

@@ -34,7 +34,7 @@ def check_target(path: str | Path) -> None:
 
 
 def read_table(path: str, key: str) -> dict[str, Array]:
-    """Columns by name."""
+    """Return the columns of a table by name."""
     check_suffix(path, key)
     try:
         with read_errors(path, key):
@@ -69,7 +69,7 @@ def _read_csv(path: str) -> dict[str, Array]:
 
 
 def _with_points(rows: list[str], separator: str, path: str) -> list[str]:
-    """Rows of a table with decimal points: commas in numbers that others separate are decimal ones, where all are."""
+    """Return rows with decimal points: commas within numbers are decimal ones if all numbers have them."""
     text = separator.join(rows)
     if "," not in text:
         return rows
@@ -82,7 +82,7 @@ def _with_points(rows: list[str], separator: str, path: str) -> list[str]:
 
 
 def read_settings(path: str) -> dict[str, Any]:
-    """What a saved run says of itself; empty if it says nothing."""
+    """Return the settings of a saved run; empty if there are none."""
     try:
         if path.endswith(".npz"):
             content = read_npz(path, [SETTINGS])
@@ -93,7 +93,7 @@ def read_settings(path: str) -> dict[str, Any]:
 
 
 def write_table(path: str | Path, columns: Mapping[str, Array], settings: Mapping[str, Any]) -> list[Path]:
-    """Columns and settings: one npz file, or a CSV file and a JSON file beside it; the files that were written."""
+    """Write columns and settings to one npz file, or to a CSV file and a JSON file; return the written files."""
     check_suffix(path)
     text = json.dumps(settings, allow_nan=False)
     target = Path(path)

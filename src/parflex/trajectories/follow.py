@@ -1,9 +1,7 @@
 """Follow a frame: joint motions for prescribed poses, along paths and in time.
 
-The pose and motion of a prescribed frame give positions, rates and accelerations of all joints, with all bodies rigid.
-Geometric paths are followed along their length, once for all laws of time, and cached on disk under a key of the robot,
-the path, its reference pose and the source code; other trajectories, and references of controllers, are followed in
-time.
+The motion of a frame determines positions, rates and accelerations of all joints, with rigid bodies. Geometric paths
+are followed along their length, once for all time laws, and cached on disk; other trajectories are followed in time.
 """
 
 from __future__ import annotations
@@ -43,8 +41,6 @@ FINE = 1e-6  # of the fastest motor's rate: knots are doubled where quintics are
 COARSE = 1e-3  # of it: what is still further off is refused
 ROUNDING = 1e-10  # of the typical length, or a turn: positions are not known better
 DOUBLED = 3  # times
-HALVED = 8  # times, to distinguish a jump from a quick motion
-JUMP = 0.5  # of a step between knots: what stays of it in a piece that is 2^8 times shorter; of a root it is 1/16
 TWIST_WORDS = ("x", "y", "z", "rx", "ry", "rz")
 
 
@@ -52,8 +48,7 @@ TWIST_WORDS = ("x", "y", "z", "rx", "ry", "rz")
 class RobotPath(Record):
     """The robot from `begin` to `end` of a path or in time, near known positions.
 
-    Accelerations may be missing (nan): they are the derivatives of the rates. A path that is not `strict` is taken even
-    where quintics do not fit well, but not where a joint jumps.
+    Accelerations may be missing (nan): they are the derivatives of the rates.
     """
 
     begin: float
@@ -62,7 +57,6 @@ class RobotPath(Record):
     left: Callable[[float], str]  # "the path stops 0.1 m from its start"
     key: str  # of errors
     closed: bool = False
-    strict: bool = True
     unit: str = ""  # "m" along a path, else a share or s
 
     def at(self, s: float, near: Array) -> Moving:
@@ -160,8 +154,7 @@ class Track(Record):
     def refuse_violations(self, robot: Robot, end: float, stopped: Collection[str] = ()) -> None:
         """Raise if the reference exceeds a limit of the robot until a time.
 
-        Motors and sensed joints are checked at any instant, the others at the knots; not the ranges of joints that are
-        `stopped` by stops.
+        Motors and sensed joints are checked at any time, others at the knots; not the ranges of `stopped` joints.
         """
         rows, tree = self.knots <= end, robot.tree
         positions = dict(zip(tree.position_names, self.q[rows].T, strict=True))
@@ -190,7 +183,7 @@ def track(robot: Robot, reference: FrameTrajectory, names: Sequence[str]) -> Tra
         return here, qd, qdd
 
     left = lambda t: f"the reference cannot be tracked at t = {t:.4g} s"  # noqa: E731
-    path = RobotPath(0.0, 0.0, moving, left, "reference", strict=False)
+    path = RobotPath(0.0, 0.0, moving, left, "reference")
     rates = [rigid.tree.links[rigid.tree.number(name)].v.start for name in names]
     count = lambda time: max(8, int(np.ceil(time / TRACK_STEP)))  # noqa: E731
     parts = _follow_in_time(rigid, path, reference.breaks, rigid.home, count, rates)
@@ -255,7 +248,7 @@ def _followed(robot: Robot, trajectory: FrameTrajectory, segment: PathSegment, n
 
 
 def _is_same(robot: Robot, fewer: Robot, frame: str, q: Array, q_fewer: Array) -> bool:
-    """Whether two robots stand alike: one that was changed since it was loaded is not that of its file."""
+    """Return whether two robots coincide: a robot that was changed after loading differs from that of its file."""
     at, other = pose(robot.tree, q), pose(fewer.tree, q_fewer)
     apart = np.abs(robot.closures.residual(at)).max(initial=0.0) + np.abs(
         at.of(robot.tree.places[frame])[1] - other.of(fewer.tree.places[frame])[1]
@@ -280,17 +273,16 @@ def _refuse_elsewhere(rigid: Robot, q: Array, requested: Array, key: str) -> Non
 def follow_path(robot: Robot, path: RobotPath, near: Array, count: int, rates: Sequence[int]) -> Followed:
     """Return joints, by their rates, along a path; knots are doubled until quintics fit."""
     rates = list(rates)
-    units = robot.tree.rate_units[rates]
-    for doubled in range(DOUBLED + 1 if path.strict else 2):
+    for doubled in range(DOUBLED + 1):
         followed = _at_knots(path, near, count * 2**doubled, rates)
-        off, allowed, worst = _off(units, rates, path, followed)
+        off, allowed, worst, joint = _off(robot.tree.rate_units[rates], rates, path, followed)
         if off <= FINE + allowed:
             break
-        _refuse_jump(robot, path, rates, followed.knots[worst:], followed.q[worst], followed.values[0, worst:])
-    if path.strict and off > COARSE + allowed:
-        text = f"{path.left(float(followed.knots[worst]))}: the motors would have to move too suddenly there"
-        hint = "keep away from singular poses, or give more components of the pose"
-        raise UnreachableError(text, key=path.key, hint=hint)
+    if off > COARSE + allowed:
+        name, place = robot.tree.rate_names[rates[joint]], path.left(float(followed.knots[worst]))
+        hint = "keep away from singular poses, or prescribe whole poses of the end effector"
+        text = f"{place}: '{name}' would have to move too suddenly there"
+        raise UnreachableError(text, key=path.key, value=name, hint=hint)
     return followed
 
 
@@ -323,49 +315,25 @@ def joint_values(here: Configuration, qd: Array, qdd: Array, rates: Sequence[int
     return np.array([here.q[[tree.links[tree.link_of_rate[k]].q.start for k in chosen]], qd[chosen], qdd[chosen]])
 
 
-def _off(units: Array, rates: list[int], path: RobotPath, followed: Followed) -> tuple[float, float, int]:
-    """Return how far rates of quintics are from exact ones midway between knots, how far they may be, the worst piece.
+def _off(units: Array, rates: list[int], path: RobotPath, followed: Followed) -> tuple[float, float, int, int]:
+    """Return the error of quintics midway between knots, its rounding, the worst piece and the worst joint.
 
     Checked are three pieces on the path, and the one where positions and the integral of exact rates differ most.
     """
     (p, v, a), h = followed.values, float(followed.knots[1] - followed.knots[0])
     fastest = max(_size(units, v), _size(units, np.diff(p, axis=0) / h))  # rates may be wrong, even zero
     if not fastest:
-        return 0.0, 0.0, 0
+        return 0.0, 0.0, 0, 0
     opened = np.diff(p, axis=0) - h / 2 * (v[1:] + v[:-1]) + h**2 / 12 * np.diff(a, axis=0)
     worst = int(np.argmax(np.abs(opened / units).max(axis=1)))
-    count, errors, pieces = len(p) - 1, {}, followed.pieces
+    count, errors, pieces = len(p) - 1, dict[int, Array](), followed.pieces
     for k in (worst, count // 5, count // 2, 7 * count // 8):
         s = float(followed.knots[k] + h / 2)
         exact = joint_values(*path.at(s, followed.q[k]), rates)
         apart = np.abs((pieces.value(s) - exact[0]) / h), np.abs(pieces.value(s, 1) - exact[1])
-        errors[k] = float(np.max(np.maximum(*apart) / units)) / fastest
-    most = max(errors, key=lambda k: errors[k])
-    return errors[most], ROUNDING / (h * fastest), most
-
-
-def _refuse_jump(robot: Robot, path: RobotPath, rates: list[int], knots: Array, q: Array, values: Any) -> None:
-    """Raise if the piece between the first two knots, halved again and again, keeps the step of its joints."""
-    units = robot.tree.rate_units[rates]
-    (s, t), (first, last) = knots[:2], values[:2]
-    step = last - first
-    for _ in range(HALVED):
-        middle = (s + t) / 2
-        here, velocity, acceleration = path.at(float(middle), q)
-        value = joint_values(here, velocity, acceleration, rates)[0]
-        if _size(units, value - first) > _size(units, last - value):
-            t, last = middle, value
-        else:
-            s, q, first = middle, here.q, value
-    if _size(units, last - first) < JUMP * _size(units, step):
-        return
-    most = int(np.argmax(np.abs(last - first) / units))
-    raise UnreachableError(
-        f"{path.left(float(s))}: '{robot.tree.rate_names[rates[most]]}' would jump by {last[most] - first[most]:.3g} "
-        "there, as what is not given of the pose cannot be kept beyond",
-        key=path.key,
-        hint="end the path before it, or prescribe whole poses of the end effector",
-    )
+        errors[k] = np.maximum(*apart) / units / fastest
+    most = max(errors, key=lambda k: float(errors[k].max()))
+    return float(errors[most].max()), ROUNDING / (h * fastest), most, int(errors[most].argmax())
 
 
 def _size(units: Array, step: Array) -> float:
@@ -373,11 +341,10 @@ def _size(units: Array, step: Array) -> float:
 
 
 def joints_of_pose(rigid: Robot, frame: str, desired: FrameMotion, near: Array, driven: Sequence[int]) -> Moving:
-    """Return the robot with a frame in a place, near positions, and all its rates and accelerations.
+    """Return the robot with a frame at a pose, near positions, and all its rates and accelerations.
 
-    `driven` are the components of the frame's twist that the robot can follow. Where the place leaves motions free,
-    or the frame cannot keep its rotation, the rest is that of the nearest pose; its accelerations are then missing
-    (nan): they are the slopes of the rates.
+    `driven` are the components of the twist that the robot can follow. If the pose leaves motions free, or the frame
+    cannot keep its rotation, the nearest pose is taken, and accelerations are missing (nan).
     """
     axes = range(2 if rigid.tree.planar else 3)
     place = pose_coordinates(rigid, frame, desired, axes)

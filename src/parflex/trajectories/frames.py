@@ -2,8 +2,7 @@
 
 Along a path the z axis of the frame follows a direction, or its whole rotation is prescribed: a great circle between
 two directions, a rotation about one axis between two rotations (slerp), a cone about the axis of a circle, or the
-tangent of a circle. Each has a constant angular velocity per path length, so its second derivative is exact. Motors of
-simulations, references of controllers, time-optimal plans and sensitivities of responses start from here.
+tangent of a circle. Each has a constant angular velocity per path length, so its second derivative is exact.
 """
 
 from __future__ import annotations
@@ -40,10 +39,10 @@ TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FrameMotion(Record):
-    """Pose, twist and acceleration of a frame in world axes, or rows of them; without a rotation its turn is free.
+    """Pose, twist and acceleration of a frame in world axes, or rows of them; without a rotation it is free.
 
-    `turn` says what is requested of a frame that cannot have every rotation: nothing ("kept" where it can be), the
-    direction of its z axis ("axis"), or all of it ("whole"), which is refused. "direction" requests it of any frame.
+    `turn` is the request to a frame that cannot have every rotation: none ("kept"), the direction of its z axis
+    ("axis"), or the whole rotation ("whole"), which is refused. "direction" requests the z axis of any frame.
     """
 
     position: Array
@@ -73,11 +72,11 @@ class FrameMotion(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PathSegment(Record):
-    """A line or a circle with the rotation of a frame along it, by the way s.
+    """A line or a circle with the rotation of a frame along it, by the path coordinate s.
 
     Position: centre + cosine * cos(s / radius) + sine * sin(s / radius), or centre + sine * s. The frame rotates from
-    `rotation` about the axis of `spin` (world axes, rad per unit of s); without a rotation its turn is free. Between
-    poses s is the share of their distance and of their rotation, so that the frame may rotate in place.
+    `rotation` about the axis of `spin` (world axes, rad per unit of s). Between poses s is a share of both, so that the
+    frame may rotate in place.
     """
 
     length: float  # once round, for a circle
@@ -180,11 +179,10 @@ class FrameSegment(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FrameTrajectory(Record):
-    """A frame in time, segment by segment; it rests between them, before the first and behind the last.
+    """A frame in time, segment by segment; it is at rest between them, before the first and after the last.
 
-    The trajectory `name` moves the frame `frame` in `segments` (s, m, rad), of a robot in the plane if `planar`.
-    `driven` are the components of the twist that the robot follows, `start` are all initial positions of the rigid
-    robot as a guess, and `positions` those at each pose, where poses are given.
+    `driven` are the components of the twist that the robot follows, `start` is a guess for the initial positions of the
+    rigid robot, and `positions` are those at each pose, if poses are specified.
     """
 
     name: str
@@ -197,12 +195,12 @@ class FrameTrajectory(Record):
 
     @property
     def breaks(self) -> Array:
-        """Times between which it is smooth."""
+        """Return the times between which the trajectory is smooth."""
         return np.unique(np.concatenate([segment.breaks for segment in self.segments]))
 
     @property
     def end(self) -> float:
-        """When the frame comes to rest."""
+        """Return the time at which the frame comes to rest."""
         return float(self.segments[-1].breaks[-1])
 
     def at(self, t: Any) -> FrameMotion:
@@ -220,7 +218,7 @@ class FrameTrajectory(Record):
 
     @cached_property
     def accelerations(self) -> Trajectory:
-        """Accelerations in world axes, of a platform that runs drive: ax ay az alx aly alz, in the plane ax ay al."""
+        """Return accelerations of a driven platform in world axes: ax ay az alx aly alz, planar ax ay al."""
         channels = [0, 1, 5] if self.planar else list(range(6))
         parts = [constant(np.zeros(len(channels)))]
         for segment in self.segments:
@@ -309,10 +307,9 @@ def paths_of(rigid: Robot, motion: MotionTable, name: str) -> tuple[list[PathSeg
 
 
 def _requested_rotation(rigid: Robot, motion: MotionTable) -> str:
-    """Return what poses request of the turn of an end effector that cannot have every rotation.
+    """Return the request to the rotation of an end effector that cannot have every one: none if poses are places.
 
-    Nothing if they give places alone. Else it goes straight, and its z axis with the turn from pose to pose: so it
-    arrives where poses give more.
+    Else its z axis follows the rotation from pose to pose, so that poses with directions are reached.
     """
     frame = rigid.tree.end_effector
     places = {word for axis in "xyz" for word in (axis, f"{frame}.{axis}")}

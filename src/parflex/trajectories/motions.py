@@ -61,10 +61,6 @@ def plan_motion(
     Trajectory
         Motion for `simulate`; `at(t)` has position, velocity and acceleration of the motors (SI), `table(step)` all of
         them, `timing` how a time-optimal one was found.
-
-    Examples
-    --------
-    >>> plan = parflex.plan_motion(robot, {"moves": [{"left.1": 0.2}], "law": "septic", "duration": 0.5})
     """
     given = dict(zip(LIMIT_KEYS, (effort_limit, velocity_limit, acceleration_limit), strict=True))
     limits = {key: value for key, value in given.items() if value is not None}
@@ -90,7 +86,7 @@ def plan_motion(
 
 
 def _length(table: MotionTable, time: float | None) -> float:
-    """How long a motion without an end is needed."""
+    """Return the duration for which a motion without an end is planned."""
     if time is not None:
         if not 0 < time <= LONGEST:
             raise InputError(
@@ -112,7 +108,7 @@ def _length(table: MotionTable, time: float | None) -> float:
 
 
 def motion_table(robot: Robot, motion: Any) -> tuple[str, MotionTable] | None:
-    """The table of a motion with its name; None where nothing of the kind is given (knots, functions, made motions).
+    """Return the name and the table of a motion; None if there is no table (knots, functions, trajectories).
 
     A mapping with `t` is a table of knots. On the command line, `{ moves = [...], duration = 1 }` is a table too.
     """
@@ -137,7 +133,7 @@ def motion_table(robot: Robot, motion: Any) -> tuple[str, MotionTable] | None:
 
 
 def with_time_law(robot: Robot, motion: Any) -> MotionTable:
-    """The table of a motion with its law, and what belongs to it alone, replaced by the time-optimal one."""
+    """Return the table of a motion with the time-optimal law in place of its own."""
     named_table = motion_table(robot, motion)
     if named_table is None:
         raise InputError(
@@ -177,7 +173,7 @@ def _checked(robot: Robot, raw: dict[str, Any], file: str) -> MotionTable:
 
 
 def motion_of(robot: Robot, source: Any, span: InputSpan, drive: str = "motors") -> Trajectory | FrameTrajectory:
-    """A motion: a table by its name in the robot file or as given, knots (.csv, .npz), or a function of time.
+    """Return a motion: a table by name or as specified, knots (.csv, .npz), or a function of time.
 
     That of the platform (`drive`) goes through poses.
     """
@@ -274,7 +270,7 @@ def _started(robot: Robot, name: str, pieces: Trajectory) -> Trajectory:
 
 
 def _from_knots(robot: Robot, table: Mapping[str, Array], file: str) -> Trajectory:
-    """Columns `t`, `JOINT`, `JOINT.velocity`, `JOINT.acceleration`; a spline gives rates that are not there."""
+    """Return quintics through columns `t`, JOINT, JOINT.velocity, JOINT.acceleration; a spline gives missing rates."""
     from scipy.interpolate import make_interp_spline
 
     columns = {str(key).removeprefix("q."): np.asarray(value, dtype=float) for key, value in table.items()}
@@ -334,7 +330,7 @@ def positions_of(robot: Robot, motion: MotionTable, name: str) -> tuple[Array, A
 
 
 def start_of(robot: Robot, joint_positions: dict[str, float]) -> tuple[Array, Array]:
-    """All positions where joints are as given (home), and those of the motors."""
+    """Return all positions at specified joint positions (default home), and those of the motors."""
     start = robot.locking(robot.tree.elastic).assemble(joint_positions or None)
     return start, start[[robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]].copy()
 

@@ -1,7 +1,7 @@
 """Motions of redundant motors: as many motors as there are degrees of freedom drive, and all share the efforts.
 
-The positions of all joints fit all motors best, with closed loops. If a motor differs from them, the motions of the
-motors contradict each other and are refused. The driving motors are those that determine the motion best along it.
+Motions of the motors that contradict each other are refused. The driving motors are those that determine the motion
+best along it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RedundantDrive(Record):
     allocation: EffortAllocation
 
     def efforts(self, t: Array, q: Array, tau: Array) -> Array:
-        """Efforts of all motors from those of the motors that drive, row by row."""
+        """Return efforts of all motors from those of the driving motors, row by row."""
         rows = []
         for time, positions, driving_efforts in zip(t, q, tau, strict=True):
             here = Configuration(self.robot, positions)
@@ -52,7 +52,7 @@ class RedundantDrive(Record):
         return np.array(rows).reshape(len(t), len(self.robot.actuated))
 
     def told(self) -> dict[str, Any]:
-        """How the efforts of the run were chosen; `preload` are the internal efforts at home."""
+        """Return how the efforts of the run were chosen; `preload` are the internal efforts at home."""
         near = () if self.allocation.near is None else self.allocation.near
         return {
             "spare_motors": actuation_redundancy(self.robot),
@@ -61,7 +61,7 @@ class RedundantDrive(Record):
         }
 
     def taut(self, q: Array, effort: Array, tensions: Array) -> Array:
-        """Efforts that keep driven cables taut, row by row, from efforts at which they have these tensions."""
+        """Return efforts that keep driven cables taut, row by row, from efforts at which they have these tensions."""
         result = effort.copy()
         if self.allocation.has_preload:
             return result
@@ -73,12 +73,12 @@ class RedundantDrive(Record):
 
 
 def is_redundant(robot: Robot) -> bool:
-    """Whether motions of all motors of a robot have to fit each other: bodies that deform make them independent."""
+    """Return whether motions of all motors of a robot depend on each other: those of flexible robots do not."""
     return not robot.tree.elastic and actuation_redundancy(robot) > 0
 
 
 def positions_of_all_motors(robot: Robot, values: Array, near: Array) -> Array:
-    """Closed positions at which all motors are as near to their values as can be, near others."""
+    """Return the closed positions, near others, that fit the positions of all motors best."""
     from parflex.formulations.base import ModelRequest
     from parflex.formulations.choice import choose  # which other runs do without
     from parflex.formulations.coordinates import MotorCoordinates
@@ -93,7 +93,7 @@ def positions_of_all_motors(robot: Robot, values: Array, near: Array) -> Array:
 
 
 def redundant_case(case: Any, words: Mapping[str, Any]) -> Any:
-    """A run with the motors that drive a robot with spare ones; what is asked of these has no effect elsewhere."""
+    """Return a run with the driving motors of a robot with redundant ones; `words` are refused on other robots."""
     robot = acting_robot(case.robot, case.without)
     if case.prescribed == "motors" and is_redundant(robot):
         spare = with_driving_motors(robot, case.motion, case.grid.rows * case.grid.out_step, **words)
@@ -111,7 +111,7 @@ def redundant_case(case: Any, words: Mapping[str, Any]) -> Any:
 def with_driving_motors(
     robot: Robot, motion: Trajectory, end: float, weights: Any, preload: Any, effort_limit: Any
 ) -> RedundantDrive:
-    """Which motors drive a motion, and how all share the efforts; motions that do not fit are refused."""
+    """Return the motors that drive a motion, and the allocation of efforts; contradicting motions are refused."""
     allocation = read_allocation(robot, weights, preload, effort_limit)
     lossy = [row.name for row in robot.closures.constraints if getattr(row, "lossy", False)]
     if lossy:
@@ -146,7 +146,7 @@ def with_driving_motors(
 
 
 def _best(rows: Array) -> list[int]:
-    """The set of motors whose rates determine the motion best at the worst of all times."""
+    """Return the set of motors whose rates determine the motion best at the worst of all times."""
     count, freedoms = rows.shape[1:]
     sets = [list(chosen) for _, chosen in zip(range(MOST_SETS), combinations(range(count), freedoms), strict=False)]
     return max(sets, key=lambda chosen: float(np.linalg.svd(rows[:, chosen], compute_uv=False)[:, -1].min()))

@@ -67,22 +67,22 @@ class Trajectory(Answer):
 
     @property
     def channels(self) -> int:
-        """Number of functions."""
+        """Return the number of functions."""
         return self.coefficients.shape[2]
 
     @property
     def powers(self) -> int:
-        """Coefficients of one polynomial."""
+        """Return the number of coefficients of one polynomial."""
         return self.coefficients.shape[1]
 
     @property
     def diagnostics(self) -> Sequence[Diagnostic]:
-        """Diagnostics of a time-optimal law."""
+        """Return the diagnostics of a time-optimal law."""
         return () if self.timing is None else self.timing.diagnostics
 
     @property
     def end(self) -> float:
-        """When the last values are reached, in s; infinite for what is repeated and waves without an end."""
+        """Return when the last values are reached (s); infinite for periodic motions and waves without an end."""
         if self.period is not None:
             return np.inf
         return self.waves.duration if self.waves is not None else float(self.breaks[-1])
@@ -136,9 +136,9 @@ class Trajectory(Answer):
         return replace(self, breaks=pieces.breaks, coefficients=pieces.coefficients)
 
     def table(self, step: float = 1e-3, time: float | None = None) -> dict[str, Array]:
-        """Columns `t` (s), JOINT, JOINT.velocity and JOINT.acceleration (SI) every `step` s until its end or `time` s.
+        """Return columns `t` (s), JOINT, JOINT.velocity, JOINT.acceleration (SI) every `step` s to its end or `time`.
 
-        What is repeated ends after a period; other motions without an end need `time`.
+        A periodic motion ends after a period; other motions without an end need `time`.
         """
         end = (self.period or self.end) if time is None else time
         if not np.isfinite(end):
@@ -329,10 +329,10 @@ def quintic_powers(position: Any, velocity: Any, acceleration: Any) -> tuple[Any
 
 
 def composed(along: Trajectory, law: Trajectory, end: float = np.inf, lap: float | None = None) -> Trajectory:
-    """Return functions of the way along a path as functions of time, by the way in time (one channel).
+    """Return functions of the path coordinate as functions of time, by a law (one channel).
 
-    Quintics between knots have the exact values and derivatives at both ends. `lap` is the length of a closed path, on
-    which a joint that rotates on gains the same angle in each lap. A law without an end is followed until `end`.
+    Quintics between knots have exact values and derivatives at both ends. `lap` is the length of a closed path: a joint
+    that rotates on gains the same angle in each lap. A law without an end is followed until `end`.
     """
     breaks = law.breaks
     if law.coefficients[-1, 1:].any() and np.isfinite(end):  # the last piece goes on
