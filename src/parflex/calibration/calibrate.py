@@ -181,10 +181,6 @@ def calibrate(
     -------
     Calibrated
         Numbers with deviations and intervals, undetermined combinations, residuals before and after.
-
-    Examples
-    --------
-    >>> parflex.calibrate(robot, "probes.csv", ["constants.radius"], columns="map.toml").rms_after
     """
     one_of(loss, LOSSES, "loss")
     one_of(about or "undeformed", ("undeformed", "equilibrium"), "about")

@@ -57,8 +57,7 @@ from parflex.integrators.driver import grid_of
 from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.simulation.problem import Problem
-from parflex.tree.force_elements import has_contacts
-from parflex.tree.friction import JointTerms
+from parflex.tree.force_elements import JointTerms, has_contacts
 from parflex.tree.tree import Link
 
 Array = np.ndarray

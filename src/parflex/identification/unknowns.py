@@ -21,8 +21,7 @@ from parflex.records import Record
 from parflex.recursion.energy import line_between, wrenches_on_ends
 from parflex.recursion.kinematics import jacobians
 from parflex.robot.robot import Robot
-from parflex.tree.force_elements import CoupledSpring, PointElement
-from parflex.tree.friction import smooth_sign
+from parflex.tree.force_elements import CoupledSpring, PointElement, smooth_sign
 from parflex.tree.tree import Link, Tree
 
 Array = np.ndarray
