@@ -228,6 +228,21 @@ def updated(bench: Bench) -> dict[str, float]:
 add("update", "dualemps blade", updated)
 
 
+def calibrated(bench: Bench) -> dict[str, Any]:
+    """Two lengths of a five-bar from three places of its tip, of which the scale needs a third."""
+    data = {
+        "left.1": [2.2, 2.0, 1.9],
+        "right.1": [0.94, 0.8, 1.1],
+        "tip.x": [0.0, -0.02, 0.06],
+        "tip.y": [0.55, 0.6, 0.58],
+    }
+    found = parflex.calibrate(bench("5r"), data, ["constants.proximal", "constants.distal"])
+    return {key: one["value"] for key, one in found.parameters.items()} | {"rms": found.rms_after}
+
+
+add("calibrate", "5r", calibrated)
+
+
 def vars_of(record: Any, names: str) -> dict[str, Any]:
     """Some entries of a record."""
     return {name: getattr(record, name) for name in names.split()}

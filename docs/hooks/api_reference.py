@@ -1,8 +1,4 @@
-"""The API reference: signatures and docstrings of all public functions, and of what they return.
-
-mkdocs runs this as a hook and puts the text in place of a mark in docs/api.md, so that the page is never behind the
-code; `python docs/hooks/api_reference.py` prints it.
-"""
+"""The page of Python functions, from their signatures and docstrings: `python docs/hooks/api_reference.py`."""
 
 from __future__ import annotations
 
@@ -10,14 +6,21 @@ import dataclasses
 import importlib
 import inspect
 import re
-import sys
+from pathlib import Path
 from typing import Any
 
 import parflex
 from parflex import errors
 
-MARK = "<!-- the reference is put here -->"
+PAGE = Path(__file__).resolve().parent.parent / "generated" / "api.md"
 WIDTH = 100
+INTRODUCTION = """# Python functions
+
+All names are attributes of `parflex`; `help(parflex.load)` prints what stands here. Units are SI and radians. Arguments
+mean the same in all functions. Results are records: they compare by value, print one line, and show as tables in
+notebooks; `diagnostics` and `warnings` hold what to know about an answer. The [overview](../index.md#python-functions)
+lists the functions by subject.
+"""
 
 
 def signature(name: str, thing: Any) -> str:
@@ -117,8 +120,8 @@ def section(name: str, shown: set[Any]) -> list[str]:
 
 
 def page() -> str:
-    """The whole page."""
-    lines: list[str] = []
+    """Return the text of the page."""
+    lines: list[str] = [INTRODUCTION]
     shown: set[Any] = set()
     functions = [name for name in parflex.__all__ if inspect.isfunction(getattr(parflex, name))]
     names = sorted([*functions, "PD"], key=str.lower)
@@ -126,17 +129,12 @@ def page() -> str:
     lines += [f"| [`{name}`](#{name.lower()}) | {first_line(getattr(parflex, name))} |" for name in names] + [""]
     for name in names:
         lines += section(name, shown)
-    lines += ["", "## Errors", "", paragraphs(errors.ParflexError), "", "| class | what |", "| --- | --- |"]
+    lines += ["## Errors", "", paragraphs(errors.ParflexError), "", "| class | what |", "| --- | --- |"]
     for name, kind in vars(errors).items():
         if inspect.isclass(kind) and issubclass(kind, errors.ParflexError) and kind is not errors.ParflexError:
             lines.append(f"| `{name}` | {first_line(kind)} |")
-    return "\n".join(lines) + "\n"
-
-
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """What mkdocs calls for each page."""
-    return markdown.replace(MARK, page()) if MARK in markdown else markdown
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page())
+    PAGE.write_text(page(), encoding="utf-8")

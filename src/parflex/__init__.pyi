@@ -2,6 +2,8 @@
 
 from parflex.arrays.array_functions import forward_dynamics as forward_dynamics
 from parflex.arrays.array_functions import inverse_dynamics as inverse_dynamics
+from parflex.calibration.calibrate import Calibrated as Calibrated
+from parflex.calibration.calibrate import calibrate as calibrate
 from parflex.codegen.model import Model as Model
 from parflex.codegen.model import model as model
 from parflex.control.control import Controlled as Controlled

@@ -2,8 +2,9 @@
 
 A word means the same in every function, and `WORDS` has each once. `with_checked_arguments` checks a call by the table
 before the function runs, and completes the help of the function: a docstring describes an argument itself only if the
-function has more to say. The command line calls the same functions. A function alone checks what depends on the robot,
-such as whether a frame exists. NumPy is imported when a value is checked: `parflex --help` starts without it.
+function has more to say, and examples stand in `examples.md`. The command line calls the same functions. A function
+alone checks what depends on the robot, such as whether a frame exists. NumPy is imported when a value is checked:
+`parflex --help` starts without it.
 """
 
 from __future__ import annotations
@@ -116,7 +117,16 @@ def _complete_help(function: Any, call: _Call) -> None:
     own = {entry[1]: entry[0] for entry in re.finditer(r"^(\w+) : .+\n(?:    .+\n)+", described + "\n", flags=re.M)}
     entries = [own.get(name) or WORDS[name].entry(name, argument.default) for name, argument in call.arguments.items()]
     function.__signature__ = call.signature
-    function.__doc__ = f"{head}{title}{''.join(entries)}{blank[1:]}{rest}" if title else function.__doc__
+    text = f"{head}{title}{''.join(entries)}{blank[1:]}{rest}" if title else head
+    example = textwrap.indent(examples()[call.name], ">>> ") if call.name in examples() else ""
+    function.__doc__ = f"{text.rstrip()}\n\nExamples\n--------\n{example}\n" if example else text
+
+
+@functools.cache
+def examples() -> dict[str, str]:
+    """Return the example of each public function, two lines."""
+    _, *parts = re.split(r"^## (\w+)\n", Path(__file__).with_name("examples.md").read_text("utf-8"), flags=re.M)
+    return {name: code.strip() for name, code in zip(parts[::2], parts[1::2], strict=True)}
 
 
 class _Argument(NamedTuple):
@@ -628,11 +638,22 @@ WORDS: dict[str, Word] = {
     "out_step": Word("float", "s", "Time between rows of the result.", _number(above=0.0, example=1e-3)),
     "sample_time": Word("float", "s", "Sample time of the control law.", _number(above=0.0, example=1e-3)),
     "controller": Word("Controller", "N, N m", "Controller called at its sample time, e.g. `PD`."),
-    "drive": Word("{'motors', 'platform'}", "", "Part that follows the motion.", _name),
+    "drive": Word(
+        "{'motors', 'platform'}",
+        "",
+        "Part that follows the motion.",
+        _name,
+        {"export_fmu": _one_of("efforts", "motions")},
+    ),
     "start": Word("str or Mapping", "", "State at the start."),
-    "fmi": Word("int", "", "Version of FMI, 2 or 3; default: 2."),
-    "kind": Word("str", "", "Co-simulation (cs) or model exchange (me); default: cs."),
-    "platforms": Word("str", "", "Libraries for this machine (own), or for all platforms by zig (all); default: own."),
+    "fmi": Word("int", "", "Version of FMI, 2 or 3; default: 2.", _integer(2, 3)),
+    "kind": Word("str", "", "Co-simulation (cs) or model exchange (me); default: cs.", _one_of("cs", "me")),
+    "platforms": Word(
+        "str",
+        "",
+        "Libraries for this machine (own), or for all platforms by zig (all); default: own.",
+        _one_of("own", "all"),
+    ),
     "method": Word("str", "", "Integrator: gauss4, gauss6, rk4, dopri5 or generalized-alpha.", _name),
     "tolerance": Word(
         "float",
@@ -702,8 +723,12 @@ WORDS: dict[str, Word] = {
         "",
         "Columns to show; None: end effector, efforts and energies.",
         checks.names,
-        {"identify": None},
+        {"identify": None, "calibrate": None},
     ),
+    "data": Word(
+        "str, Path, Mapping[str, Array] or Sequence", "", "Tables of measurements: files, or columns by name."
+    ),
+    "loss": Word("{'linear', 'huber'}", "", "Loss of residuals.", _one_of("linear", "huber")),
     "record": Word(
         "str, Path, Mapping[str, Array] or Sequence", "", "A record, or several: files, or columns by name."
     ),

@@ -30,6 +30,7 @@ CODES: dict[str, tuple[str, str]] = {
     "far-positions": ("Recorded positions are beyond the limits of a motor.", "Check unit, sign and zero."),
     "far-start": ("Home is not at the starts of the robot file.", "Correct the starts."),
     "few-elements": ("A beam has too few elements for the frequency.", "Use more elements, or 'converge'."),
+    "hardly-determined": ("Measurements hardly separate numbers.", "Hold them, give priors, or measure more."),
     "held-out-miss": ("A mode that was held out is outside of its interval.", "Extend the model."),
     "held-values": ("A record repeats values over rows.", "Record at the rate of the bus."),
     "identical-stiction": ("Rates of joints in stiction are nearly identical.", "Compare with friction_width=1e-3."),

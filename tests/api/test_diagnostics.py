@@ -48,8 +48,8 @@ from parflex.simulation.mesh_convergence import converged_run
 from parflex.simulation.step_control import StepReport, error_warnings
 from parflex.statics.zero_dynamics import ZeroDynamics
 from parflex.trajectories.time_optimal import _loose
-from parflex.updating import diagnostics as before
 from parflex.updating import frequency_response as frf
+from parflex.updating import update as before
 from parflex.updating.measured import read_rows
 from parflex.updating.result import FitReport, _of_others
 from parflex.updating.update import read_measured

@@ -15,6 +15,7 @@ from support.robots import load_robot, robot_file, write_robot
 import parflex
 from parflex import Configuration
 from parflex.closure.assembler import Assembler
+from parflex.closure.mobility import pivoted_columns
 from parflex.closure.targets import FrameTarget, Target
 from parflex.closure.unreachable import missing_length
 from parflex.recursion.kinematics import motion
@@ -337,6 +338,18 @@ def test_a_closure_is_the_derivative_of_its_opening(motion_kind, kind, ends, tmp
         bend = sum(c * opening(t * qd + t**2 / 2 * qdd) for c, t in ((1, h), (-2, 0.0), (1, -h))) / h**2
         ours = units * robot.closures.bias(configuration.at, motion(tree, configuration.at, qd, qdd))
         assert largest(bend - ours) < 1e-5  # truncation 1e-7, rounding 1e-16/1e-7, a dozen terms
+
+
+def test_legs_that_are_identical_have_identical_independent_coordinates():
+    robot = parflex.load("navaro")
+    rates = parflex.configure(robot, "home").reduction.partition.independent
+    legs = [
+        {name[4:] for k in rates if (name := robot.tree.rate_names[k]).startswith(f"leg{leg}")} for leg in (1, 2, 3)
+    ]
+    assert legs[0] == legs[1] == legs[2]
+    noise = 1e-12 * np.random.default_rng(1).standard_normal((3, 5))  # as closed poses leave
+    columns, lengths = pivoted_columns(np.eye(3)[:, [0, 0, 1, 1, 2]] + noise, 3)
+    assert columns.tolist() == [0, 2, 4] and np.allclose(lengths, 1, rtol=0, atol=1e-11)
 
 
 def test_axes_that_coincide_point_the_same_way(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from support.robots import load_robot
 
 import parflex
-from parflex.codegen import llvm_jit
+from parflex.codegen import emit_llvm
 from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.model import model_with
 from parflex.codegen.optimise import make_program
@@ -59,16 +59,12 @@ def test_a_model_that_calls_functions_gives_the_numbers_of_one_written_out(name)
     assert found.tolist() == computed(plain, x).tolist() and called.files("c")
 
 
-@pytest.mark.parametrize("written_out", [0, llvm_jit.WRITTEN_OUT])
-def test_machine_code_with_calls_computes_what_the_program_says(monkeypatch, written_out):
+def test_machine_code_with_calls_computes_what_the_program_says(monkeypatch):
     monkeypatch.setenv("PARFLEX_CACHE", "off")
-    monkeypatch.setattr(llvm_jit, "WRITTEN_OUT", written_out)
     program, x = made("dualemps", True).program, near_home(made("dualemps", True))
     rows = np.array([x, 0.999 * x])
     kernel, expected = Kernel(program), np.array([computed(program, row) for row in rows])
-    results = [np.array([kernel.one(row) for row in rows])]
-    if not written_out:  # lanes call functions whatever their length
-        results.append(kernel.many(rows))
+    results = [np.array([kernel.one(row) for row in rows]), kernel.many(rows)]
     for entry, count in (("pair", 2), ("single", 1)):
         found = expected.copy()
         found[:count] = 0.0
@@ -171,8 +167,8 @@ def six_legs(parameters: Sequence[str] = ()) -> Program:
 @pytest.mark.parametrize("known", [0, 18])  # numbers that are parameters, of the twenty
 def test_alike_calls_in_machine_code_compute_what_each_alone_does(monkeypatch, known):
     monkeypatch.setenv("PARFLEX_CACHE", "off")
-    monkeypatch.setattr(llvm_jit, "WRITTEN_OUT", 0)
-    monkeypatch.setattr("parflex.codegen.emit_simd.PIECE", 20)  # values go from piece to piece
+    monkeypatch.setattr(emit_llvm, "WHOLE", 0)
+    monkeypatch.setattr(emit_llvm, "CHUNK", 20)  # values go from piece to piece
     program, x = six_legs([f"x[{k}]" for k in range(known)]), np.random.default_rng(4).uniform(0.5, 1.5, 20)
     expected = computed(program, [*x[known:], *x[:known]])  # parameters stand behind the variables
     if known:

@@ -6,6 +6,7 @@ import pytest
 import parflex
 from parflex.closure import assembler
 from parflex.closure.continuation import position_units
+from parflex.closure.newton import CLOSED
 from parflex.errors import UnreachableError
 
 
@@ -49,3 +50,21 @@ def test_a_pose_that_no_start_closes_is_refused_without_detours(monkeypatch):
         robot.assemble({"leg3.wrist": -0.587, "leg2.arm": -0.22})
     assert refused.value.hint and refused.value.value and refused.value.file == "delta.toml"
     assert tried and not any(tried)
+
+
+@pytest.mark.parametrize("name", ["3-prrr", "gough-stewart", "four-bar"])
+def test_many_starts_end_where_each_ends_alone(name):
+    robot = parflex.load(name)
+    here = {motor: robot.home[robot.coordinates.index(motor)] + 0.01 for motor in robot.motors}
+    target, solver = robot.pose_finder.read(here), robot.assembler
+    part = max(solver.parts(target, robot.locked), key=lambda part: len(part.columns))
+    start = target.applied(robot.home)
+    starts = [robot.tree.moved(start, 0.3 * rate) for rate in np.eye(robot.tree.n)[part.columns]]
+    starts += [*solver.starts(start, part)][:9]
+    together = solver.newton_from(starts, part.columns, part.rows, 40)
+    alone = [solver.newton(q, part.columns, part.rows, 40) for q in starts]
+    closed = [error <= CLOSED for _, error in alone]
+    assert any(closed) and [error <= CLOSED for _, error in together] == closed
+    assert all(solver.opening(q, part.rows) <= CLOSED for (q, _), shut in zip(together, closed, strict=True) if shut)
+    for (q, _), (expected, _), shut in zip(together, alone, closed, strict=True):
+        assert not shut or np.allclose(q, expected, rtol=0, atol=1e-9)  # Newton ends at rounding times the condition

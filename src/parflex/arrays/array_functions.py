@@ -135,10 +135,6 @@ def inverse_dynamics(
     Result or Array
         By names a `Result`: `efforts` by motor (N, N m), `internal`, reactions if asked for, warnings. By arrays the
         efforts in the order of `robot.motors`.
-
-    Examples
-    --------
-    >>> parflex.inverse_dynamics(robot, "home", acceleration={"z": 1.0}).efforts
     """
     state = _read(robot, (pose, q), (velocity, qd), (acceleration, qdd), "qdd", reactions, out)
     if state is None:
@@ -198,10 +194,6 @@ def forward_dynamics(
     Result or Array
         By names a `Result`: all accelerations (m/s^2, rad/s^2), `acceleration_of(frame)`, reactions if asked for,
         warnings. By arrays the accelerations in the order of `robot.rates`.
-
-    Examples
-    --------
-    >>> parflex.forward_dynamics(robot, "home", effort={"leg1.1": 2.0}).acceleration_of()
     """
     state = _read(robot, (pose, q), (velocity, qd), (effort, None), "effort", reactions, out)
     if state is None:

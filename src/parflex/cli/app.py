@@ -12,6 +12,7 @@ from click.shell_completion import get_completion_class
 
 from parflex.checks import one_of
 from parflex.cli import (  # noqa: F401 - importing modules adds their commands
+    calibrate,
     codegen,
     control,
     design,
@@ -50,17 +51,19 @@ def main(arguments: list[str] | None = None) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # users get our own warnings, not those of the arithmetic
             warnings.showwarning = _told
-            sys.exit(cli.main(arguments or ["--help"], prog_name="parflex", standalone_mode=False) or 0)
+            colour = False if os.environ.get("NO_COLOR") else None
+            words: dict[str, Any] = {"prog_name": "parflex", "standalone_mode": False, "color": colour}
+            sys.exit(cli.main(arguments or ["--help"], **words) or 0)
     except ParflexError as error:
         output.print_error(error.as_dict(), str(error), as_json)
         sys.exit(2)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as error:
-        usage = {"kind": "usage", "message": error.format_message(), "file": None, "key": None, "value": None}
-        output.print_error(
-            {**usage, "hint": "see 'parflex --help'"}, f"{error.format_message()} See 'parflex --help'.", as_json
-        )
+        context = getattr(error, "ctx", None)
+        hint = f"see '{'parflex' if context is None else context.command_path} --help'"
+        message = error.format_message().rstrip(".")
+        output.print_error(_error("usage", message, hint), f"{message}; {hint}", as_json)
         sys.exit(2)
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
@@ -71,10 +74,13 @@ def main(arguments: list[str] | None = None) -> None:
         if os.environ.get("PARFLEX_DEBUG"):
             raise
         text = f"parflex failed unexpectedly ({type(error).__name__}: {error}); please report it"
-        output.print_error(
-            {"kind": "internal", "message": text, "file": None, "key": None, "value": None, "hint": None}, text, as_json
-        )
+        output.print_error(_error("internal", text, None), text, as_json)
         sys.exit(1)
+
+
+def _error(kind: str, message: str, hint: str | None) -> dict[str, Any]:
+    """Return an error that is not about a file or value, in the form of all errors."""
+    return {"kind": kind, "message": message, "file": None, "key": None, "value": None, "hint": hint}
 
 
 def _told(message: Warning | str, *_: Any, **__: Any) -> None:

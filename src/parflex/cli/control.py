@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from parflex.cli.group import verb
-from parflex.cli.output import Answer, Table, count_progress, interrupted, time_progress
+from parflex.cli.output import Answer, Table, interrupted, progress_line
 from parflex.cli.vocabulary import open_robot
 from parflex.diagnostics import Diagnostic
 
@@ -57,7 +57,7 @@ def control(
         del options[word]
     given = {word: value for word, value in options.items() if value is not None}
     simulated = _plant(choice, plant, plant_set, plant_payload)
-    with time_progress("controlling", time) as progress:
+    with progress_line("controlling", time) as progress:
         run = run_control(robot, plant=simulated, progress=progress, **given)
     answer: dict[str, Any] = {
         "errors": run.errors,
@@ -93,7 +93,7 @@ def study(
     from parflex.control.study_file import read_study
 
     table = read_study(file)
-    with count_progress("study") as progress:
+    with progress_line("study") as progress:
         result = run_study(table, out, jobs=jobs, cluster=cluster, progress=progress)
     rows = result.summary()
     answer: dict[str, Any] = {

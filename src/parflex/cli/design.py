@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from parflex.cli.group import verb
-from parflex.cli.output import Answer, Table, count_progress, interrupted
+from parflex.cli.output import Answer, Table, interrupted, progress_line
 
 if TYPE_CHECKING:
     from parflex.cli.vocabulary import Divided, LoadCase
@@ -121,7 +121,7 @@ def sweep(file: str, *, out: str, jobs: int | None = None, cluster: str | None =
     """Responses of many designs of a robot: a grid, samples or a list, in a table that can be taken up again."""
     from parflex import sweep as swept
 
-    with count_progress("sweep") as progress:
+    with progress_line("sweep") as progress:
         result = swept(file, out, jobs=jobs, cluster=cluster, progress=progress)
     spans = {name: span(values, result.units[name]) for name, values in result.responses.items()}
     rows = [(word, getattr(result, word)) for word in ("designs", "done", "computed", "failed", "out")]

@@ -165,16 +165,11 @@ def _members(parameter: inspect.Parameter) -> tuple[str, ...]:
 
 
 def _argument(verb: str, parameter: inspect.Parameter) -> click.Argument:
-    entry = option_of(verb, parameter.name)
-    many = parameter.kind is parameter.VAR_POSITIONAL
-    return click.Argument(
-        [parameter.name],
-        nargs=-1 if many else 1,
-        required=parameter.default is parameter.empty,
-        default=None if parameter.default is parameter.empty else parameter.default,
-        metavar=entry.metavar or parameter.name.upper(),
-        shell_complete=entry.complete,
-    )
+    entry, required = option_of(verb, parameter.name), parameter.default is parameter.empty
+    words: dict[str, Any] = {"metavar": entry.metavar or parameter.name.upper(), "shell_complete": entry.complete}
+    words |= {} if required else {"default": parameter.default}  # a default, even None, would be enough for click
+    nargs = -1 if parameter.kind is parameter.VAR_POSITIONAL else 1
+    return click.Argument([parameter.name], nargs=nargs, required=required, **words)
 
 
 def _option(verb: str, name: str, parameter: inspect.Parameter) -> click.Option:
@@ -191,8 +186,9 @@ def _option(verb: str, name: str, parameter: inspect.Parameter) -> click.Option:
         return click.Option(flags, multiple=True, **choices)
     if entry.read is None and kind.startswith(("int", "float")):
         choices["type"] = int if kind.startswith("int") else float
-    shown = not required and default not in (None, "", ())
-    return click.Option(flags, default=default if shown else None, show_default=shown, **choices)
+    if not required and default not in (None, "", ()):
+        choices |= {"default": default, "show_default": True}
+    return click.Option(flags, **choices)
 
 
 def _help(entry: Option, name: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from parflex.checks import number
 from parflex.cli import output
 from parflex.cli.group import verb
-from parflex.cli.output import Answer, Table, count_progress
+from parflex.cli.output import Answer, Table, progress_line
 from parflex.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def excite(
         del options[word]
     if out:
         check_motion_target(robot, out)
-    with count_progress("fits") as progress:
+    with progress_line("fits") as progress:
         result = excited(**options, progress=progress)
     files = write_motion(robot, result, out, step) if out else []
     limits = [
@@ -193,7 +193,7 @@ def update(
     words = {} if prior is None else {"prior": prior}
     words |= {"lock": lock, "servo": servo, "about": about, "without": without}
     sources = responses_of_words(measured, pose=pose, band=band, order=order, quantity=quantity, sensors=sensors)
-    with count_progress("starts") as progress:
+    with progress_line("starts") as progress:
         result = updated(robot, sources, vary, hold_out, **words, progress=progress)
     answer = {**result.as_dict(), "diagnostics": [*robot.diagnostics, *result.diagnostics]}
     if out:

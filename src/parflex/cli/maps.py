@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from parflex.cli.design import span
 from parflex.cli.group import verb
-from parflex.cli.output import Answer, count_progress, interrupted
+from parflex.cli.output import Answer, interrupted, progress_line
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
 
@@ -48,7 +48,7 @@ def map_command(
     _check_lowest_over([name for name, *_ in over], lowest_over)
     words: dict[str, Any] = {"about": about, "wrench": wrench, "threads": threads, "csv": not no_csv}
     words |= {"cluster": cluster, "ignore_limits": ignore_limits, "responses": list(responses)}
-    with count_progress("map") as progress:
+    with progress_line("map") as progress:
         result = frequency_map(robot, over, fixed or {}, modes, lock, out, progress, **words)
     answer = _answer(result, out, no_csv, robot.diagnostics)
     drawn = result.lowest_over(lowest_over) if lowest_over else result

@@ -5,35 +5,25 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import zip_longest
+from typing import Any
 
 import click
 
 from parflex.diagnostics import Diagnostic, reported
 from parflex.errors import ParflexWarning
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 MAX_LINE = 2000
-
 ROUNDING = 1e-13  # of the largest number of a table of one kind: what is smaller is left over from differences
-
 Table = tuple[str, Sequence[str], Iterable[Iterable[Any]]]  # title, columns, rows
-
-FLAGS = {  # how the library names an argument, and how the command line does
-    "force=True": "--force",
-    "target='c'": "--target c",
-    "about='equilibrium'": "--about equilibrium",
-    "out_step": "--out-step",
-    "end_effector": "--end-effector",
-    "float32": "--float32",
-    "rigid=True": "--rigid",
+FLAGS = {  # how hints of the library name arguments by other words, and how the command line does
     "(servo)": "(--servo)",
     "(motor-inertia)": "(--with motor-inertia)",
     "'parameters'": "--parameters",
@@ -44,12 +34,10 @@ FLAGS = {  # how the library names an argument, and how the command line does
     "that working mode": "that --working-mode",
     "fewer jobs": "fewer --jobs",
     "fewer columns": "fewer --columns",
+    "float32": "--float32",
 }
-
-GAP = 2  # spaces between columns, those of rich
-
+GAP = 2  # spaces between columns
 MAX_UNWRAPPED_LABEL = 24  # characters: longer labels of rows wrap at spaces, so that two numbers fit next to them
-
 PROGRESS_LINE_INTERVAL = 30.0  # s
 
 
@@ -147,18 +135,34 @@ def _reported() -> dict[str, Diagnostic]:
     return {} if context is None else context.find_root().meta.setdefault("parflex.diagnostics", {})
 
 
-def as_options(hint: str) -> str:
-    """A hint of the library in the options of the command line."""
-    known = "|".join(re.escape(word) for word in FLAGS)
-    return re.sub(rf"(?<![\w-])(?:{known})(?![\w-])", lambda match: FLAGS[match[0]], hint)
+def as_options(hint: str, of_file: bool = False) -> str:
+    """Return a hint of the library in the options of the command line: `rigid=True`, `kind='cs'`, `end_effector`.
+
+    In a hint about a robot file (`of_file`) words are keys of that file.
+    """
+    from parflex.cli.group import cli
+
+    options = [each for command in cli.commands.values() for each in command.params if isinstance(each, click.Option)]
+    flags = {str(each.name): max(each.opts, key=len) for each in options}
+
+    def option(match: re.Match[str]) -> str:
+        word, value = match["word"], match["value"]
+        if word not in flags or (value is None and (of_file or "_" not in word)):
+            return match[0]
+        return flags[word] if value in (None, "True") else f"{flags[word]} {value}"
+
+    known = "|".join(map(re.escape, FLAGS))
+    hint = re.sub(rf"(?<![\w-])(?:{known})(?![\w-])", lambda match: FLAGS[match[0]], hint)
+    named = r"(?<![\w.=-])(?P<word>[a-z_]+)(?:=(?P<quote>'?)(?P<value>[\w.]+)(?P=quote))?(?!\w| =|[\w.,-]*=)"
+    return re.sub(named, option, hint)
 
 
 def print_error(error: dict[str, Any], text: str, as_json: bool) -> None:
     """One sentence on stderr, and the error object on stdout for programs."""
     hint = error.get("hint")
     if hint and text.endswith(hint):
-        error = {**error, "hint": as_options(hint)}
-        text = text.removesuffix(hint) + as_options(hint)
+        error = {**error, "hint": as_options(hint, error["kind"] == "robot-file")}
+        text = text.removesuffix(hint) + error["hint"]
     click.echo(f"error: {one_line(text)}", err=True)
     if as_json:
         click.echo(json.dumps({"error": json_value(error)}, allow_nan=False))
@@ -166,31 +170,54 @@ def print_error(error: dict[str, Any], text: str, as_json: bool) -> None:
 
 
 def print_table(
-    title: str, columns: Sequence[str], rows: Iterable[Iterable[Any]], styles: Mapping[str, str] | None = None
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Iterable[Any]],
+    styles: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
     """Print a table in blocks of columns, or one value per line if the width cannot hold a block.
 
-    `styles` are styles of rich by the text of a cell.
+    `styles` are styles of click by the text of a cell.
     """
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(highlight=False, markup=False)  # names of parameters have brackets
     values = [tuple(row) for row in rows]
     cells = [[_cell(value) for value in row] for row in values]
+    width = shutil.get_terminal_size().columns
     if title:
-        console.print(Text(title, style="italic"), soft_wrap=True)
+        click.secho(title, italic=True)
     labels = _label_count(cells, len(columns))
     natural, least = zip(*(_widths(k, labels, columns, cells) for k in range(len(columns))), strict=True)
-    blocks = _blocks(least, labels, console.width)
-    if any(_total(least, block) > console.width for block in blocks):
-        _print_lines(console, labels, columns, cells)
+    blocks = _blocks(least, labels, width)
+    if any(_total(least, block) > width for block in blocks):
+        _print_lines(labels, columns, cells)
         return
+    numeric = [all(row[k] is None or isinstance(row[k], int | float) for row in values) for k in range(len(columns))]
     for number, block in enumerate(blocks):
         if number:
-            console.print()
-        numeric = {k for k in block if all(row[k] is None or isinstance(row[k], int | float) for row in values)}
-        _print_block(console, block, columns, cells, numeric, natural, least, styles or {})
+            click.echo()
+        spare, sizes = width - _total(least, block), list(least)
+        for k in block:
+            sizes[k] = least[k] + min(spare, natural[k] - least[k])
+            spare -= sizes[k] - least[k]
+        _print_row(columns, block, sizes, numeric, {name: {"bold": True} for name in columns})
+        for row in cells:
+            _print_row(row, block, sizes, numeric, styles or {})
+
+
+def _print_row(
+    row: Sequence[str],
+    block: list[int],
+    sizes: Sequence[int],
+    numeric: Sequence[bool],
+    styles: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Print cells next to each other, each over several lines if it is wider than its column."""
+    wrapped = [textwrap.wrap(row[k], sizes[k], break_long_words=False, break_on_hyphens=False) for k in block]
+    for parts in zip_longest(*wrapped, fillvalue=""):
+        line = []
+        for k, part in zip(block, parts, strict=True):
+            text = part.rjust(sizes[k]) if numeric[k] else part if k == block[-1] else part.ljust(sizes[k])
+            line.append(click.style(text, **styles[row[k]]) if row[k] in styles else text)
+        click.echo((" " * GAP).join(line).rstrip())
 
 
 def _cell(value: Any) -> str:
@@ -213,13 +240,11 @@ def _label_count(cells: list[list[str]], columns: int) -> int:
 
 def _widths(index: int, labels: int, columns: Sequence[str], cells: list[list[str]]) -> tuple[int, int]:
     """Return the width of a column on one line per cell, and the least width that breaks no word."""
-    from rich.cells import cell_len
-
     texts = [columns[index], *(row[index] for row in cells)]
-    natural = max(map(cell_len, texts))
+    natural = max(map(len, texts))
     if index < labels and natural <= MAX_UNWRAPPED_LABEL:
         return natural, natural
-    return natural, max((cell_len(word) for text in texts for word in text.split()), default=0)
+    return natural, max((len(word) for text in texts for word in text.split()), default=0)
 
 
 def _blocks(least: Sequence[int], labels: int, width: int) -> list[list[int]]:
@@ -236,111 +261,42 @@ def _total(widths: Sequence[int], block: list[int]) -> int:
     return sum(widths[index] + GAP for index in block) - GAP
 
 
-def _print_block(
-    console: Console,
-    block: list[int],
-    columns: Sequence[str],
-    cells: list[list[str]],
-    numeric: set[int],
-    natural: Sequence[int],
-    least: Sequence[int],
-    styles: Mapping[str, str],
-) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False)
-    spare = console.width - _total(least, block)
-    for index in block:
-        more = min(spare, natural[index] - least[index])
-        spare -= more
-        justify: Literal["left", "right"] = "right" if index in numeric else "left"
-        table.add_column(Text(columns[index]), justify=justify, width=least[index] + more)
-    for row in cells:
-        table.add_row(*(Text(row[index], style=styles.get(row[index], "")) for index in block))
-    console.print(table)
-
-
-def _print_lines(console: Console, labels: int, columns: Sequence[str], cells: list[list[str]]) -> None:
+def _print_lines(labels: int, columns: Sequence[str], cells: list[list[str]]) -> None:
     """Print a line of labels, name of the column and value for each value."""
-    from rich.text import Text
-
     if len(columns) == 1:
         lines = [[columns[0]], *cells]
     else:
         lines = [[*row[:labels], columns[index], row[index]] for row in cells for index in range(labels, len(columns))]
     for line in lines:
-        console.print(Text(" ".join(text for text in line if text)), soft_wrap=True)
+        click.echo(" ".join(text for text in line if text))
 
 
 @contextmanager
-def time_progress(title: str, time: float | None) -> Iterator[Callable[[float], None] | None]:
-    """A bar of simulated time."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
+def progress_line(title: str, total: float | None = None) -> Iterator[Callable[..., None]]:
+    """Give a function that shows on stderr how much is done, of how much, and the time left at this pace.
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=time)
-        yield lambda t: bar.update(task, completed=t)
-
-
-@contextmanager
-def count_progress(title: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar of things done, of all; it begins with the first of them, when other processes are there already.
-
-    Where there is no terminal, as in the log of a batch system, a line says it from time to time.
+    A terminal has one line that changes; elsewhere, as in the log of a batch system, a line comes now and then. The
+    pace is that since the first call: what was there before took no time.
     """
-    if not sys.stderr.isatty():
-        yield _lines(title)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    terminal, last, first = sys.stderr.isatty(), time.monotonic(), list[float]()
 
-    columns = (title, BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task(title, total=None, left="")
-    pace = _RemainingTime()
-
-    def show(done: int, total: int) -> None:
-        if not bar.live.is_started:
-            bar.reset(task, completed=done, total=total)  # what was there before took no time
-            bar.start()
-        left = pace.left(done, total)
-        time_left = "" if left is None else str(timedelta(seconds=round(left)))
-        bar.update(task, completed=done, total=total, left=time_left)
+    def show(done: float, of: float | None = total, what: str = "") -> None:
+        nonlocal last
+        now = time.monotonic()
+        first.extend([] if first else [now, done])
+        if now - last < (0.1 if terminal else PROGRESS_LINE_INTERVAL):
+            return
+        last = now
+        text = f"{title}: {done:g}" + (f" of {of:g}" if of else "") + (f", {what}" if what else "")
+        if of and done > first[1]:
+            left = (of - done) * (now - first[0]) / (done - first[1])
+            text += f", {timedelta(seconds=round(left))} left"
+        print(
+            f"\r{one_line(text)}\x1b[K" if terminal else text, end="" if terminal else "\n", file=sys.stderr, flush=True
+        )
 
     try:
         yield show
     finally:
-        bar.stop()
-
-
-class _RemainingTime:
-    """How long the rest will take at the pace since the first call: slow ones come seldom, and several at once."""
-
-    def __init__(self) -> None:
-        self.first: tuple[float, int] | None = None
-
-    def left(self, done: int, total: int) -> float | None:
-        """Seconds; None before anything is done."""
-        now = time.monotonic()
-        if self.first is None:
-            self.first = now, done
-        begin, before = self.first
-        return (total - done) * (now - begin) / (done - before) if done > before else None
-
-
-def _lines(title: str) -> Callable[[int, int], None]:
-    """Things done, and the time that the others will take at this pace, as lines."""
-    pace, last = _RemainingTime(), [time.monotonic()]
-
-    def say(done: int, total: int) -> None:
-        now, left = time.monotonic(), pace.left(done, total)
-        if now - last[0] >= PROGRESS_LINE_INTERVAL and left is not None:
-            last[0] = now
-            print(f"{title}: {done} of {total}, {left:.0f} s left", file=sys.stderr, flush=True)
-
-    return say
+        if terminal:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)

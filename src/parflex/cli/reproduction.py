@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import shutil
+import textwrap
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from parflex.cli import output
 from parflex.cli.group import verb
@@ -14,7 +15,12 @@ from parflex.cli.output import Answer, print_table
 if TYPE_CHECKING:
     from parflex.reproduction.checks import Check
 
-STYLES = {"ok": "green", "differs": "bold red", "fitted": "yellow", "not reproducible": "dim"}
+STYLES: dict[str, dict[str, Any]] = {
+    "ok": {"fg": "green"},
+    "differs": {"fg": "red", "bold": True},
+    "fitted": {"fg": "yellow"},
+}
+STYLES["not reproducible"] = {"dim": True}
 COLUMNS = ("", "published", "computed", "difference", "tolerance", "verdict")
 
 
@@ -35,7 +41,7 @@ def reproduce(
 
     if report:
         check_folder(report)
-    with _progress() as progress:
+    with output.progress_line("reproducing") as progress:
         checks = reproduce(paper, quick, progress)
         written = write_report(report, checks, quick, progress) if report else None
     answer: dict[str, Any] = {"checks": [check.as_dict() for check in checks], "totals": totals(checks)}
@@ -60,40 +66,21 @@ def _print_tables(checks: list[Check]) -> None:
 
 
 def _print_table(title: str, checks: list[Check]) -> None:
-    from rich.console import Console
-    from rich.padding import Padding
-    from rich.text import Text
-
-    console = Console(highlight=False)
-    console.print(Text(title, style="bold"))
+    click.secho(title, bold=True)
     groups = [check.group for check in checks]
     for k, group in enumerate(groups):
         if group in groups[:k]:
             continue
         heading = f"{group.title} ({group.unit})" if group.unit else group.title
-        console.print()
-        console.print(Text(heading, style="underline"))
-        console.print(Padding(Text(f"{group.source}: {group.reason}", style="dim"), (0, 0, 0, 2)))
+        click.secho(f"\n{heading}", underline=True)
+        width = shutil.get_terminal_size().columns
+        reason = textwrap.fill(f"{group.source}: {group.reason}", width, initial_indent="  ", subsequent_indent="  ")
+        click.secho(reason, dim=True)
         print_table("", COLUMNS, [_row(check) for check in checks if check.group == group], STYLES)
-    console.print()
+    click.echo()
 
 
 def _row(check: Check) -> tuple[Any, ...]:
     name = ", ".join(word for word in (check.row, check.name) if word) or "value"
     errors = [None if value is None else float(f"{value:.2g}") for value in (check.difference, check.tolerance)]
     return name, check.published, check.computed, *errors, check.status.replace("-", " ")
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int, str], None] | None]:
-    """A bar on stderr, if it is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, of, what: bar.update(task, completed=done, total=of, description=what)

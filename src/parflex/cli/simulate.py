@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from parflex.cli import output
 from parflex.cli.group import verb
-from parflex.cli.output import Answer, Table, time_progress
+from parflex.cli.output import Answer, Table, progress_line
 from parflex.cli.vibration import check_convergence, draw_convergence
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
@@ -64,7 +64,7 @@ def simulate(
     if velocity is not None:
         options["start"] = {"pose": options.pop("pose"), "positions": start, "velocity": options.pop("velocity")}
     given = {word: value for word, value in options.items() if value is not None}
-    with time_progress("simulating", time) as progress:
+    with progress_line("simulating", time) as progress:
         run = run_simulation(robot, progress=progress, **given)
     if low_pass is not None and run.status == "ok":
         run = _with_filtered_accelerations(run, low_pass)

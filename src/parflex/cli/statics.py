@@ -74,10 +74,7 @@ def _matrix(title: str, names: tuple[str, ...], values: Any) -> Table:
     return title, ["", *names], output.rounded(rows)
 
 
-@verb(
-    "vibration",
-    "statespace dualemps --servo 1e6 --input 11 --output 17.y --frequencies 1:100:200 --out plant.npz",
-)
+@verb("vibration", "statespace dualemps --servo 1e6 --input 11 --output 17.y --frequencies 1:100:200 --out plant.npz")
 def statespace(
     robot: Divided,
     case: LoadCase,

@@ -41,11 +41,7 @@ def motion(
     from parflex.trajectories.motions import with_time_law
 
     number(step, "step", above=0.0, example=0.001)
-    limits = {
-        "effort_limit": effort_limit,
-        "velocity_limit": velocity_limit,
-        "acceleration_limit": acceleration_limit,
-    }
+    limits = {"effort_limit": effort_limit, "velocity_limit": velocity_limit, "acceleration_limit": acceleration_limit}
     requested_motion = with_time_law(robot, given) if time_optimal else given
     plan = plan_motion(robot, requested_motion, time, **limits, ignore_limits=ignore_limits)
     if figure is not None and plan.timing is None:

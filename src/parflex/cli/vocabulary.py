@@ -117,8 +117,8 @@ def _number(text: str, full_text: str, key: str, file: str | None = None) -> flo
 
     try:
         number = evaluate(text, {})
-    except RobotFileError as error:
-        hint = error.hint or ""
+    except RobotFileError:
+        hint = "write a number or an expression, e.g. 0.1 or pi/6"
         raise _refuse(f"'{text}' in '{full_text}' is not a number", key, full_text, hint, file) from None
     if abs(number) > LARGEST:
         raise _refuse(f"'{text}' in '{full_text}' is too large", key, full_text, "check the unit", file)
@@ -536,6 +536,15 @@ OPTIONS: dict[str, Option] = {
     "workspace": Option("x=LOW:HIGH,...", read=_region),
     "distance": Option("D"),
     "starts": Option("N"),
+    "data": Option("DATA..."),
+    "calibrate.columns": Option("MAP.toml", "Map of the columns; default: columns named as joints, or FRAME.x."),
+    "calibrate.vary": Option(
+        "KEY,...", "Numbers to fit: keys of the file, JOINT.offset, JOINT.gain, BASE.x, PLANE.height.", split_names
+    ),
+    "calibrate.hold_out": Option("ROWS", "Rows predicted but not fitted: names, or FIRST-LAST, separated by commas."),
+    "loss": Option("linear|huber", "Huber's loss limits the weight of outliers."),
+    "calibrate.about": Option("undeformed|equilibrium", "With equilibrium gravity deflects flexible bodies."),
+    "calibrate.out": Option("FILE.toml", "Write a robot file that extends the first.", None, OUT),
     "update.measured": Option("MEASURED..."),
     "vary": Option("KEY,...", read=split_names),
     "hold_out": Option("POSE[:MODE],..."),

@@ -27,6 +27,7 @@ from parflex.tree.tree import Tree
 
 Array = np.ndarray
 LEFT = 0.6  # rad or typical lengths: motors that Newton leaves farther from their stated starts are solved again
+FEW = 7  # starts that are tried before all: where there is an assembly, every second to fifth start reaches one
 SHORTEST_DETOUR = 1e-2  # of a way, the shortest step around singular poses: other ways keep farther from them
 OVERDETERMINED_TOLERANCE = 1e-6  # of the changes of what is given: rows that these leave open are no rounding
 
@@ -273,12 +274,12 @@ class Assembler(ClosureParts):
     def solutions(self, q: Array, part: ClosurePart) -> Iterator[Array]:
         """All positions that close the part, found from starts spread over its joints."""
         solutions: list[Array] = []
-        indices = self.positions(part)
-        for start in self.starts(q, part):
-            result, error = self.newton(start, part.columns, part.rows, 40)
-            if error <= CLOSED and not any(self._distance(result, solution, indices) < 1e-6 for solution in solutions):
-                solutions.append(result)
-                yield result
+        indices, starts = self.positions(part), self.starts(q, part)
+        for batch in ([next(starts)], list(itertools.islice(starts, FEW)), list(starts)):
+            for result, error in self.newton_from(batch, part.columns, part.rows, 40):
+                if error <= CLOSED and all(self._distance(result, other, indices) >= 1e-6 for other in solutions):
+                    solutions.append(result)
+                    yield result
 
     def starts(self, q: Array, part: ClosurePart) -> Iterator[Array]:
         """Positions from which all assemblies of a part are found: `q`, and others spread over its joints."""

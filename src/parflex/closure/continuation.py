@@ -13,7 +13,7 @@ from itertools import islice
 
 import numpy as np
 
-from parflex.closure.newton import CLOSED, ClosurePart, ClosureParts
+from parflex.closure.newton import NEAR, ClosurePart, ClosureParts
 from parflex.closure.targets import FrameTarget, PoseRows, Target
 from parflex.recursion.kinematics import pose
 from parflex.spatial.rotations import unit_quaternion
@@ -53,7 +53,7 @@ def follow_to_target(
         solution, error = closures.corrected(guess, part.columns, path_rows)
         change = float(np.abs((solution - guess) / units).max(initial=0.0))
         first = not slope.any()
-        if error > CLOSED or change > (4 if first else 1) * CORRECTED:
+        if error > NEAR or change > (4 if first else 1) * CORRECTED:
             step /= 2
             if step < shortest:
                 return None

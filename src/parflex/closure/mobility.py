@@ -14,6 +14,7 @@ Usual = Callable[[], float]
 RANK_TOLERANCE = 1e-7  # singular values of regular poses are above 1e-4, those of repeated rows below 1e-12
 SINGULAR = 1e7  # Newton finds a double root to eight digits: singular poses show up as 1e8, not as infinity
 SMALL = 0.1  # of matrices without units: where all is smaller, it is compared with regular poses
+EQUAL = 1e-9  # of a pivot: poses are closed to 1e-10, and so columns of symmetric legs are equal to so many digits
 TINY = 1e-9  # of matrices without units: what is smaller is zero, also beside other zeros
 
 
@@ -54,6 +55,22 @@ def largest(values: Array, usual: Usual | None = None) -> float:
     """The largest singular value, or the usual one where all are small."""
     largest_value = max(float(values[0]), TINY)
     return largest_value if usual is None or largest_value > SMALL else max(largest_value, usual())
+
+
+def pivoted_columns(matrix: Array, count: int) -> tuple[Array, Array]:
+    """So many columns, each the longest of what those before it leave, and these lengths.
+
+    Of columns that are equally long to within rounding the first: symmetric legs are chosen in the order of the file.
+    """
+    residual, chosen, lengths = np.array(matrix, dtype=float), np.zeros(count, dtype=int), np.zeros(count)
+    for k in range(count):
+        squares = np.einsum("ij,ij->j", residual, residual)
+        squares[chosen[:k]] = -1.0
+        chosen[k] = np.flatnonzero(squares >= (1 - EQUAL) * squares.max())[0]
+        lengths[k] = np.sqrt(squares[chosen[k]])
+        direction = residual[:, chosen[k]] / max(lengths[k], TINY)
+        residual -= np.outer(direction, direction @ residual)
+    return chosen, lengths
 
 
 def null_space(J: Array, generic_rank: int) -> Array:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from parflex.closure.rows import Rows, block, connected, stack
 from parflex.closure.targets import PoseRows, Target
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, jacobians, pose
+from parflex.spatial.batched import PLAIN_ROW_LIMIT, batched_entries, gathered
 from parflex.tree.tree import Branch, Tree, branch
 
 Array = np.ndarray
@@ -23,63 +24,129 @@ REQUIRED_DECREASE = 0.5  # of the opening: whole steps from nearby leave less
 STRIDE = 0.5  # longest Newton step, as an angle: longer ones jump to other assemblies
 TRIALS = 12  # of a step, each a third of the one before
 CORRECTIONS = 8  # steps of Newton's method after one of a way
+NEAR = 1e-6  # of the typical length: points of a way, from which Newton closes the same assembly
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """Positions that a search has reached, with the openings there (typical lengths) and their slopes."""
+
+    q: Array
+    r: Array
+    slopes: Callable[[], Array]
+
+    @property
+    def error(self) -> float:
+        """The largest opening."""
+        return largest_size(self.r)
+
+    @property
+    def square(self) -> float:
+        """The squared opening."""
+        return float(self.r @ self.r)
+
+
+Step = tuple[Array, Array | None]  # positions, and a step of the rates from there
+Search = Generator[Step, _Point, _Point]  # asks for the point after a step, and returns the last one
 
 
 def newton(
-    tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], steps: int, trials: int = TRIALS
-) -> tuple[Array, float]:
-    """Newton on a tree that carries all rows; it ends where so many `trials` of ever shorter steps come no closer."""
-    at = pose(tree, q)
-    r = openings(tree, rows, at)
-    error, polish, slow = largest_size(r), 0, 0
-    if not len(columns):
-        return q, error
+    tree: Tree, starts: Sequence[Array], columns: Array, rows: Sequence[Rows], steps: int
+) -> list[tuple[Array, float]]:
+    """Newton on a tree that carries all rows, from each start: the positions and the error where it ends.
+
+    Searches are independent of each other, but the rows are evaluated for all of them at once.
+    """
     screws, angle_scale = strides(tree, columns, rows)
     driven = [_as_if_closed(row) if screws else row for row in rows]
+    searches = [_search(q, steps if len(columns) else 0, screws, angle_scale) for q in starts]
+    requests = dict(enumerate(map(next, searches)))
+    ends: list[tuple[Array, float]] = [(q, np.inf) for q in starts]
+    while requests:
+        points = _points(tree, columns, rows, driven, list(requests.values()))
+        for k, point in zip(list(requests), points, strict=True):
+            try:
+                requests[k] = searches[k].send(point)
+            except StopIteration as end:
+                ends[k] = end.value.q, end.value.error
+                del requests[k]
+    return ends
+
+
+def _search(q: Array, steps: int, screws: bool, angle_scale: Array) -> Search:
+    """Gauss-Newton with short steps; ends where `TRIALS` of ever shorter steps come no closer."""
+    point = yield q, None
+    polish, slow, share = 0, 0, 1.0
     for _ in range(steps):
-        if error <= CLOSED:
-            polish += 1  # near a singular leg the last digits come slowly
-            if polish > 30 or error < 1e-15:
-                break
-        J = block(tree, driven, columns, at, jacobians(tree, at, columns))
-        step = np.linalg.lstsq(J, -r, rcond=1e-10)[0]
-        remaining = r + J @ step
-        if error > CLOSED and not screws and remaining @ remaining > STALLED * (r @ r):
+        closed = point.error <= CLOSED
+        polish += closed  # near a singular leg the last digits come slowly
+        if polish > 30 or (closed and point.error < 1e-15):
+            break
+        J = point.slopes()
+        step = np.linalg.lstsq(J, -point.r, rcond=1e-10)[0]
+        remaining = point.r + J @ step
+        if not closed and not screws and remaining @ remaining > STALLED * point.square:
             break  # no step closes it further, to first order
         longest = largest_size(step * angle_scale)
-        if not (screws and _left(tree, stepped(tree, q, columns, step), rows, r) < NEARLY):
-            step *= min(1.0, STRIDE / longest) if longest > 0 else 1.0
-        for _ in range(trials if error > CLOSED else 1):  # what is closed needs no shorter steps
-            trial = stepped(tree, q, columns, step)
-            trial_at = pose(tree, trial)
-            trial_r = openings(tree, rows, trial_at)
-            if trial_r @ trial_r < r @ r:
+        if longest > STRIDE and not (screws and (yield point.q, step).square < NEARLY * point.square):
+            step *= STRIDE / longest
+        for _ in range(1 if closed else TRIALS):  # what is closed needs no shorter steps
+            trial = yield point.q, share * step
+            if trial.square < point.square:
                 break
-            step = step / 3
+            share /= 3
         else:
             break
-        slow = slow + 1 if trial_r @ trial_r > STALLED * (r @ r) and not screws else 0
-        q, at, r, error = trial, trial_at, trial_r, largest_size(trial_r)
-        if slow > 4 and error > CLOSED:
+        slow = slow + 1 if trial.square > STALLED * point.square and not screws else 0
+        point, share = trial, min(1.0, 3 * share)
+        if slow > 4 and point.error > CLOSED:
             break  # at a smallest opening that is not zero
-    return q, error
+    return point
+
+
+def _points(
+    tree: Tree, columns: Array, rows: Sequence[Rows], driven: Sequence[Rows], requests: Sequence[Step]
+) -> list[_Point]:
+    """The points after some steps: many of them in batched numbers, which take as long as few plain ones."""
+    if len(requests) <= PLAIN_ROW_LIMIT or not all(row.batched for row in rows):
+        poses = [pose(tree, q if step is None else stepped(tree, q, columns, step)) for q, step in requests]
+        slopes = [partial(_slopes, tree, columns, driven, at) for at in poses]
+        return [_Point(at.q, openings(tree, rows, at), J) for at, J in zip(poses, slopes, strict=True)]
+    count, positions = len(requests), np.array([q for q, _ in requests])
+    q, differing = positions[0].astype(object), np.flatnonzero((positions != positions[0]).any(axis=0))
+    q[differing] = batched_entries(positions[:, differing])
+    if requests[0][1] is not None:
+        q = stepped(tree, q, columns, batched_entries(np.array([step for _, step in requests])))
+    at = pose(tree, q)
+    r = gathered(openings(tree, rows, at), count)
+    together = cache(lambda: gathered(_slopes(tree, columns, driven, at), count))
+
+    def slopes_of(k: int) -> Array:
+        return together()[k]
+
+    return [_Point(*point, partial(slopes_of, k)) for k, point in enumerate(zip(gathered(q, count), r, strict=True))]
+
+
+def _slopes(tree: Tree, columns: Array, rows: Sequence[Rows], at: Pose) -> Array:
+    """Derivatives of the openings by rates without units."""
+    return block(tree, rows, columns, at, jacobians(tree, at, columns))
 
 
 def newton_corrected(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows]) -> tuple[Array, float]:
-    """Newton with whole steps from nearby, to `CLOSED`; what they do not close at once is given up.
+    """Newton with whole steps by the slopes at `q`, to `NEAR`; what they do not close at once is given up.
 
     So it is after a step along a way: what would take short steps, or many, is too far.
     """
-    before = np.inf
+    at, before = pose(tree, q), np.inf
+    inverse = np.linalg.pinv(_slopes(tree, columns, rows, at), rcond=1e-10)
     for _ in range(CORRECTIONS):
-        at = pose(tree, q)
         r = openings(tree, rows, at)
         error = largest_size(r)
-        if error <= CLOSED or not error < REQUIRED_DECREASE * before:
-            return q, error
-        J = block(tree, rows, columns, at, jacobians(tree, at, columns))
-        q, before = stepped(tree, q, columns, np.linalg.lstsq(J, -r, rcond=1e-10)[0]), error
-    return q, np.inf
+        if error <= NEAR or not error < REQUIRED_DECREASE * before:
+            break
+        q, before = stepped(tree, q, columns, -inverse @ r), error
+        at = pose(tree, q)
+    return q, error
 
 
 def openings(tree: Tree, rows: Sequence[Rows], at: Pose) -> Array:
@@ -89,7 +156,7 @@ def openings(tree: Tree, rows: Sequence[Rows], at: Pose) -> Array:
 
 def stepped(tree: Tree, q: Array, columns: Array, step: Array) -> Array:
     """Positions after a step of some rates without units."""
-    increment = np.zeros(tree.n)
+    increment: Array = np.zeros(tree.n, dtype=step.dtype)
     increment[columns] = step * tree.rate_units[columns]
     return tree.moved(q, increment)
 
@@ -113,12 +180,6 @@ def strides(tree: Tree, columns: Array, rows: Sequence[Rows]) -> tuple[bool, Arr
 def _as_if_closed(row: Rows) -> Rows:
     """A loop whose slopes do not turn the gap with its first end, which a screw would turn many times."""
     return replace(row, closed=True) if isinstance(row, Loop) and row.turning != "none" else row
-
-
-def _left(tree: Tree, q: Array, rows: Sequence[Rows], r: Array) -> float:
-    """Share of the squared opening `r` that is left at other positions."""
-    remaining = openings(tree, rows, pose(tree, q))
-    return float(remaining @ remaining) / float(r @ r)
 
 
 def largest_size(values: Array) -> float:
@@ -219,23 +280,33 @@ class ClosureParts:
         at = pose(small.tree, q[small.positions])
         return largest_size(openings(small.tree, [row.on(small) for row in rows], at))
 
-    def newton(
-        self, q: Array, columns: Array, rows: Sequence[Rows], steps: int = 60, trials: int = TRIALS
-    ) -> tuple[Array, float]:
+    def newton(self, q: Array, columns: Array, rows: Sequence[Rows], steps: int = 60) -> tuple[Array, float]:
         """Gauss-Newton with short steps and backtracking; positions and the remaining error (in typical lengths)."""
-        return self._on_branch(newton, q, columns, rows, steps, trials)
+        return self.newton_from([q], columns, rows, steps)[0]
+
+    def newton_from(
+        self, starts: Sequence[Array], columns: Array, rows: Sequence[Rows], steps: int
+    ) -> list[tuple[Array, float]]:
+        """The same from several starts."""
+        small, local_columns, local_rows = self._on_branch(columns, rows)
+        ends = newton(small.tree, [q[small.positions] for q in starts], local_columns, local_rows, steps)
+        return [(_replaced(q, small, end), error) for q, (end, error) in zip(starts, ends, strict=True)]
 
     def corrected(self, q: Array, columns: Array, rows: Sequence[Rows]) -> tuple[Array, float]:
         """A few plain steps of Newton's method, for positions that are nearly closed."""
-        return self._on_branch(newton_corrected, q, columns, rows)
+        small, local_columns, local_rows = self._on_branch(columns, rows)
+        end, error = newton_corrected(small.tree, q[small.positions], local_columns, local_rows)
+        return _replaced(q, small, end), error
 
-    def _on_branch(
-        self, method: Callable[..., tuple[Array, float]], q: Array, columns: Array, rows: Sequence[Rows], *limits: int
-    ) -> tuple[Array, float]:
+    def _on_branch(self, columns: Array, rows: Sequence[Rows]) -> tuple[Branch, Array, list[Rows]]:
+        """The links that carry the rows, with the rates and the rows on them; other rates change no row."""
         small = self.branch(rows)
-        branch_columns = np.searchsorted(small.rates, np.intersect1d(small.rates, columns))  # others change no row
-        local_rows = [row.on(small) for row in rows]
-        solution, error = method(small.tree, q[small.positions], branch_columns, local_rows, *limits)
-        result = q.copy()
-        result[small.positions] = solution
-        return result, error
+        local_columns = np.searchsorted(small.rates, np.intersect1d(small.rates, columns))
+        return small, local_columns, [row.on(small) for row in rows]
+
+
+def _replaced(q: Array, small: Branch, end: Array) -> Array:
+    """Positions with those of a branch replaced."""
+    result = q.copy()
+    result[small.positions] = end
+    return result

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy
 
 from parflex.closure.constraints import Closures
-from parflex.closure.mobility import SINGULAR, TINY, Usual, condition
+from parflex.closure.mobility import SINGULAR, TINY, Usual, condition, pivoted_columns
 from parflex.errors import SingularError
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, motion
@@ -41,18 +40,6 @@ def refuse_other_branch(block: Array, generic_rank: int) -> None:
         raise SingularError(text, key="pose", hint="choose a pose inside the workspace")
 
 
-def pivots(matrix: Array, count: int) -> list[int]:
-    """So many columns, each the longest of what those before it leave."""
-    residual, chosen = np.array(matrix, dtype=float), list[int]()
-    for _ in range(count):
-        sizes = np.einsum("ij,ij->j", residual, residual)
-        sizes[chosen] = -1.0
-        chosen.append(int(np.argmax(sizes)))
-        direction = residual[:, chosen[-1]] / max(np.sqrt(sizes[chosen[-1]]), TINY)
-        residual -= np.outer(direction, direction @ residual)
-    return chosen
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Partition(Record):
     """Which rows are used and which of the free columns depend on the others."""
@@ -73,13 +60,8 @@ def choose_partition(J: Array, free: Array, generic_rank: int, weights: Array, u
         return Partition(np.zeros(0, int), np.zeros(0, int), free)
     block = J[:, free]
     refuse_other_branch(block, generic_rank)
-    if generic_rank == len(free):  # no column is left to choose
-        rows, dependent = np.sort(pivots(block.T, generic_rank)), np.sort(free)
-    else:
-        _, _, row_order = scipy.linalg.qr(block.T, mode="economic", pivoting=True)
-        rows = np.sort(row_order[:generic_rank])
-        _, _, column_order = scipy.linalg.qr(block[rows] * weights[free], mode="economic", pivoting=True)
-        dependent = np.sort(free[column_order[:generic_rank]])
+    rows = np.sort(pivoted_columns(block.T, generic_rank)[0])
+    dependent = np.sort(free[pivoted_columns(block[rows] * weights[free], generic_rank)[0]])
     worst = condition(block[rows], generic_rank, usual)
     if worst > SINGULAR:
         text = (

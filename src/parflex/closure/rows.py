@@ -21,6 +21,7 @@ class Rows(Record, ABC):
     """Rows that vanish at a closed pose; `place_fields` are the fields that hold the places on which they lie."""
 
     place_fields: ClassVar[tuple[str, ...]] = ()
+    batched: ClassVar[bool] = True  # whether residual and Jacobian take batched numbers
     name: str
 
     @property

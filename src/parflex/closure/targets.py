@@ -15,6 +15,7 @@ import numpy as np
 from parflex.closure.rows import Rows
 from parflex.records import Record
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
+from parflex.spatial.batched import apply_rowwise, is_batched
 from parflex.spatial.rotations import (
     cross,
     hat,
@@ -248,12 +249,24 @@ def normal_pair(direction: Array) -> Array:
 
 
 def shortest_arc(z: Array, direction: Array) -> Array:
-    """The shortest turn of one unit vector to another, as a rotation vector."""
+    """The shortest turn of one unit vector to another, as a rotation vector; over batched numbers too."""
+    if is_batched(z) or is_batched(direction):
+        return apply_rowwise(_shortest_arcs, z, direction)
     normal = cross(z, direction)
     sine, cosine = float(np.linalg.norm(normal)), float(z @ direction)
     if sine < TOGETHER:
         return np.zeros(3) if cosine > 0 else np.pi * normal_pair(z)[0]
     return np.arctan2(sine, cosine) / sine * normal
+
+
+def _shortest_arcs(z: Array, direction: Array) -> Array:
+    """The same for rows of vectors."""
+    normal = np.cross(z, direction)
+    sine, cosine = np.linalg.norm(normal, axis=1), np.einsum("bi,bi->b", z, direction)
+    arcs = (np.arctan2(sine, cosine) / np.maximum(sine, TOGETHER))[:, None] * normal
+    for k in np.flatnonzero((sine < TOGETHER) & (cosine < 0)):
+        arcs[k] = np.pi * normal_pair(z[k])[0]
+    return arcs
 
 
 def shortest_rotation(z: Array, direction: Array) -> Array:
@@ -330,34 +343,23 @@ class AxisTarget(_DirectedRows):
         """Two conditions in one word."""
         return [f"{self.name}.zx, zy, zz", ""]
 
+    @property
+    def _turns(self) -> Array:
+        """The two directions about which turns bring the axis to its components, as rows."""
+        first, second = normal_pair(self.direction)
+        return np.array([-second, first])
+
     def residual(self, at: Pose, length: float) -> Array:
         """The angle to the direction times the way to it, in metres; not zero where the axis points backwards."""
-        side, angle, _ = self._apart(at)
-        return length * angle * side
-
-    def _apart(self, at: Pose) -> tuple[Array, float, float]:
-        z = self.axis(at)
-        components = normal_pair(self.direction) @ z
-        sine = float(np.linalg.norm(components))
-        cosine = float(self.direction @ z)
-        side = components / sine if sine > TOGETHER else np.array([1.0, 0.0]) * (cosine < 0)
-        return side, float(np.arctan2(sine, cosine)), sine
+        return length * self._turns @ shortest_arc(self.axis(at), self.direction)
 
     def linear_residual(self, at: Pose) -> Array:
         """Components of a small angle."""
         return normal_pair(self.direction) @ self.axis(at)
 
     def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
-        """Rows of the components of the angle."""
-        side, angle, sine = self._apart(at)
-        z, e = self.axis(at), normal_pair(self.direction)
-        slopes = e  # per change of z: near the direction both are the same
-        if sine > 1e-9:
-            away = np.cos(angle) * (side @ e) - np.sin(angle) * self.direction
-            slopes = np.outer(side, away) + angle / sine * (e - np.outer(side, side @ e))
-        elif angle > 1:  # backwards: any way round
-            slopes = -np.outer(side, side @ e)
-        return -slopes @ hat(z) @ self.turning(tree, at, links)
+        """Rows of the components of a small angle; of a large one, its own slope and no other is exact."""
+        return -self._turns @ self.turning(tree, at, links)
 
     def bias(self, tree: Tree, at: Pose, moving: Motion) -> Array:
         """Second derivative of the components."""
@@ -410,6 +412,7 @@ class AxisRotationTarget(_DirectedRows):
 class AxisComponentTarget(FrameRotationRows):
     """One component of the z axis of a frame is given: the axis stands at an angle to an axis of the world."""
 
+    batched: ClassVar = False
     number: int  # of the world axis
     cosine: float
 
@@ -461,6 +464,7 @@ class AxisComponentTarget(FrameRotationRows):
 class DistanceTarget(PoseRows):
     """Two places are so far apart."""
 
+    batched: ClassVar = False
     place_fields: ClassVar = ("first", "second")
     first: Place
     second: Place

@@ -180,7 +180,7 @@ def _gap(assembler: Assembler, q: Array, part: ClosurePart) -> float:
     columns, ends = np.searchsorted(small.rates, part.columns), [start]
     if 0 < len(columns) <= 6:
         steps = np.random.default_rng(1).uniform(-2, 2, (4, len(columns)))  # the same every time
-        ends += [newton(tree, stepped(tree, start, columns, step), columns, rows, 40)[0] for step in steps]
+        ends += [end for end, _ in newton(tree, [stepped(tree, start, columns, s) for s in steps], columns, rows, 40)]
     nearest = min(ends, key=lambda end: float(np.linalg.norm(openings(tree, rows, pose(tree, end)))))
     return float(np.linalg.norm(_least_opening(tree, nearest, columns, rows)))
 

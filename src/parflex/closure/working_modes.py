@@ -17,7 +17,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import scipy
 
 from parflex.closure import mobility
 from parflex.closure.constraints import Loop
@@ -148,10 +147,7 @@ def determined_rates(tree: Tree, rates: Sequence[int], loops: Sequence[Rows], q:
     at, picked = pose(tree, q), np.array(rates, dtype=int)
     J = block(tree, loops, picked, at, jacobians(tree, at))
     rank = mobility.rank(J)
-    if not rank:
-        return []
-    order = scipy.linalg.qr(J * weights[picked], mode="economic", pivoting=True)[2]
-    return sorted(int(picked[k]) for k in order[:rank])
+    return sorted(int(picked[k]) for k in mobility.pivoted_columns(J * weights[picked], rank)[0])
 
 
 def is_regular(J: Array) -> bool:
@@ -161,8 +157,7 @@ def is_regular(J: Array) -> bool:
 
 def _independent_rows(J: Array) -> Array:
     """As many rows as decide all that these rows do."""
-    _, R, order = scipy.linalg.qr(J.T, mode="economic", pivoting=True)
-    sizes = np.abs(np.diag(R))
+    order, sizes = mobility.pivoted_columns(J.T, min(J.shape))
     return np.sort(order[: int((sizes > FLAT * sizes[0]).sum())])
 
 
@@ -171,8 +166,8 @@ def _picked(J: Array) -> Array | None:
     count = J.shape[1]
     if not 0 < count <= J.shape[0]:
         return None
-    _, R, order = scipy.linalg.qr(J.T, mode="economic", pivoting=True)
-    return np.sort(order[:count]) if abs(R[count - 1, count - 1]) > FLAT * abs(R[0, 0]) else None
+    order, sizes = mobility.pivoted_columns(J.T, count)
+    return np.sort(order) if sizes[-1] > FLAT * sizes[0] else None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,25 +1,392 @@
-"""LLVM IR of a program: a kernel for one input, for two inputs, and for several in SIMD lanes."""
+"""LLVM IR of a program: a kernel for one input, for two inputs, and for several in SIMD lanes.
+
+A program is written by rows of a `SimdPlan`. Rows have one value each, or identical calls and what stands between them
+for up to eight legs. Long programs are cut into pieces, which hand on values in a workspace.
+"""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from struct import pack
 
 from parflex.codegen.llvm_lines import POINTER, Lines, atan2, sin_cos
-from parflex.codegen.program import Program, function_number, is_call, is_pick, workspace_places
+from parflex.codegen.program import Program, function_number, is_call, is_pick
+from parflex.codegen.simd_plan import (
+    HOLE,
+    LOAD,
+    WIDTH,
+    Lanes,
+    SimdPlan,
+    SimdRow,
+    contiguous,
+    lane_values,
+    output_rows,
+    scalar_plan,
+    simd_pays,
+    simd_plan,
+)
 
 WHOLE = 3000  # instructions that are one function: cuts cost stores and loads
-SIDE_BY_SIDE = 4  # values that are copied at once: each of them alone takes four lines
 CHUNK = 1000  # of one function of a longer program: LLVM's time grows faster than the length of a function
 PIECE = 240  # of one function for many lanes: longer ones keep their values worse, and a step takes a third longer
+SIDE_BY_SIDE = 4  # values that are copied at once: each of them alone takes four lines
 KERNEL_PARAMETERS = f"({POINTER} %x, {POINTER} %y, i64 %count, {POINTER} %work)"
+ACCESS = {"pair": "rows", "many": "columns"}  # how inputs and outputs lie, if not one behind the other
 BINARY = {
     **{"add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract", "div": "fdiv"},
     "greater": "fcmp ogt",
 }
 
 
+def build_module(program: Program, *machines: tuple[str, int]) -> tuple[str, int]:
+    """Return a module of machine codes with their lanes, and the doubles of workspace for a lane of the last one.
+
+    `one(x, y, 1)` takes one input. `many(x, y, count)` takes lanes after lanes; the values of one input lie `count`
+    apart. `lanes_in` takes just as many inputs as there are lanes: a step of a robot takes 5 to 10 % less time than by
+    `many_in`, as the compiler knows all places. `pair(x, y, 1)` takes two inputs, one behind the other, in about the
+    time of one, `single(x, y, 1)` fills both lanes with the same one. Functions in `_in` take a place to work in as
+    their last argument, which the others put on the stack.
+    """
+    declared: set[str] = set()
+    parts: list[str] = []
+    size = 0
+    for word, lanes in machines:
+        layout = _Layout(program, lanes, ACCESS.get(word, ""), legs=word == "one" and simd_pays(program))
+        size = layout.size
+        parts += _kernel(layout, "lanes" if word == "many" else f"{word}_in", declared)
+        parts += [_loop(lanes)] if word == "many" else []
+        parts += [_with_stack_workspace(word, lanes * size)] if word != "lanes" else []
+        parts += [_with_stack_workspace("single", lanes * size, "pair", "0")] if word == "pair" else []
+    return "\n".join([*parts, *sorted(declared)]) + "\n", size
+
+
+class _Layout:
+    """Pieces of a program, and places in its workspace: values of other pieces, outputs and arguments of calls.
+
+    A place holds one value of all `lanes`. It is free again in the pieces after the last one that reads it.
+    """
+
+    def __init__(self, program: Program, lanes: int, access: str = "", legs: bool = False) -> None:
+        self.program, self.lanes, self.access, self.base = program, lanes, access, len(program.inputs)
+        self.plan: SimdPlan = simd_plan(program) if legs else scalar_plan(program)
+        self.wide = {function_number(row.operation) for row in self.plan.rows if row.wide and is_call(row.operation)}
+        self.functions = [
+            _Layout(function, WIDTH if number in self.wide else lanes)
+            for number, function in enumerate(program.functions)
+        ]
+        self.pieces, self.piece_of = self._cut()
+        self.reads = self._last_reads()
+        self.places, self.arguments = self._allocated()
+        self.inner = self.arguments + self._each(self.wide) * max((f.base for f in self.functions), default=0)
+        within = (self._each({number} & self.wide) * function.size for number, function in enumerate(self.functions))
+        self.size: int = self.inner + max(within, default=0)
+
+    @staticmethod
+    def _each(wide: object) -> int:
+        return WIDTH if wide else 1
+
+    def each(self, row: SimdRow) -> int:
+        """Return places of one value of a row."""
+        return self._each(row.wide or (is_call(row.operation) and function_number(row.operation) in self.wide))
+
+    def _cut(self) -> tuple[list[list[int]], list[int]]:
+        """Return rows of each piece, and the piece of each row."""
+        limit = WHOLE if len(self.program.instructions) <= WHOLE else CHUNK
+        limit = PIECE if self.lanes > 2 and not self.functions else limit
+        pieces: list[list[int]] = [[]]
+        piece_of, length = [], 0
+        for number, row in enumerate(self.plan.rows):
+            if length >= limit:
+                pieces.append([])
+                length = 0
+            length += 1 + (len(row.operands) if row.wide or is_call(row.operation) else 0)  # these are copied
+            pieces[-1].append(number)
+            piece_of.append(len(pieces) - 1)
+        return pieces, piece_of
+
+    def _last_reads(self) -> dict[int, int]:
+        """Return the last piece that reads a row: of calls any, of others one that is not their own."""
+        rows, place, instructions = self.plan.rows, self.plan.place, self.program.instructions
+        last_reads: dict[int, int] = {}
+
+        def read(k: int, piece: int) -> None:
+            word, *arguments = instructions[k - self.base] if k >= self.base else (LOAD,)
+            if word == "const" or (k < self.base and k not in place):
+                return
+            row, _ = place[arguments[0] if is_pick(word) else k]
+            if is_pick(word) or k < self.base or self.piece_of[row] != piece:
+                last_reads[row] = max(last_reads.get(row, 0), piece)
+
+        for piece, numbers in enumerate(self.pieces):
+            for k in {k for number in numbers for operand in rows[number].operands for k in operand} - {HOLE}:
+                read(k, piece)
+        for k in {k for _, k in self.program.outputs}:
+            read(k, len(self.pieces) - 1)
+        for number, row in enumerate(rows):
+            if is_call(row.operation):  # written even where nothing is read
+                last_reads.setdefault(number, self.piece_of[number])
+        return last_reads
+
+    def _allocated(self) -> tuple[dict[int, int], int]:
+        """Return places by row, and their number."""
+        places: dict[int, int] = {}
+        free: dict[int, list[int]] = defaultdict(list)  # by size
+        ending: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        start = 0
+        for number, rows in enumerate(self.pieces):
+            for size, place in ending[number - 1]:
+                free[size].append(place)
+            for row_number in (row for row in rows if row in self.reads):
+                row = self.plan.rows[row_number]
+                values = (
+                    len(self.functions[function_number(row.operation)].program.outputs) if is_call(row.operation) else 1
+                )
+                size = self.each(row) * values
+                size = -(-size // WIDTH) * WIDTH if size > 1 else 1
+                if not free[size]:
+                    free[size] += range(start, start + WIDTH) if size == 1 else [start]  # a line of the cache
+                    start += max(size, WIDTH)
+                places[row_number] = free[size].pop()
+                ending[self.reads[row_number]].append((size, places[row_number]))
+        return places, start
+
+
+def _kernel(layout: _Layout, name: str, declared: set[str], linkage: str = "") -> list[str]:
+    """Return the function of a program, those that it calls, and one for each of its pieces if it is long."""
+    functions = enumerate(layout.functions)
+    parts = [text for k, inner in functions for text in _kernel(inner, f"{name}_function{k}", declared, "internal ")]
+    bodies = [_Piece(layout, number, name, declared).written() for number in range(len(layout.pieces))]
+    if len(bodies) == 1:
+        return [*parts, _function_text(name, bodies[0], linkage)]
+    # between calls little is computed, and what is quick to compile is quick enough to run
+    quick = bool(layout.functions)
+    parts += [_function_text(f"{name}_{k}", lines, "internal ", quick) for k, lines in enumerate(bodies)]
+    calls = [f"  call void @{name}_{number}{KERNEL_PARAMETERS}" for number in range(len(bodies))]
+    return [*parts, _function_text(name, calls, linkage)]
+
+
+class _Piece:
+    """Write one piece of a program."""
+
+    def __init__(self, layout: _Layout, number: int, name: str, declared: set[str]) -> None:
+        self.layout, self.plan, self.number, self.name = layout, layout.plan, number, name
+        self.program, self.base, self.lanes = layout.program, layout.base, layout.lanes
+        self.one, self.all = Lines(layout.lanes, declared), Lines(WIDTH, declared)
+        self.all.lines = self.one.lines
+        self.rows: dict[int, str] = {}  # values of rows of this piece
+        self.singles: dict[int, str] = {}
+        self.several: dict[Lanes, str] = {}
+        self.trigonometry: dict[int, tuple[str, str]] = {}
+        sizes = (("%x", self.base), ("%y", len(self.program.outputs)))
+        self.second = {array: self.one.second_row(array, n) for array, n in sizes if layout.access == "rows"}
+
+    def written(self) -> list[str]:
+        """Return the instructions."""
+        layout = self.layout
+        for number in layout.pieces[self.number]:
+            row = self.plan.rows[number]
+            if is_call(row.operation):
+                self._call(number, row)
+                continue
+            if row.operation == LOAD:
+                self.all.store(self._gathered(row.lanes, [None] * WIDTH), "%work", str(layout.places[number]))
+                continue
+            b = self.all if row.wide else self.one
+            self.rows[number] = value = self._value(b, row)
+            if number in layout.places:  # at once: values that wait for the end of the piece crowd the registers
+                if row.operation == "greater":  # a flag lies there as 1.0 or 0.0
+                    value = b.new(f"uitofp {b.flag} {value} to {b.real}")
+                b.store(value, "%work", self._offset(layout.places[number]))
+        if self.number == len(layout.pieces) - 1:
+            self._outputs()
+        return self.one.lines
+
+    def _offset(self, place: int) -> str:
+        return str(place * self.lanes)
+
+    def _value(self, b: Lines, row: SimdRow) -> str:
+        if row.operation not in ("sin", "cos"):
+            values = [self.wide(operand) if row.wide else self.single(operand[0]) for operand in row.operands]
+            return instruction(b, row.operation, values)
+        angle = row.operands[0][0]
+        if angle not in self.trigonometry:
+            self.trigonometry[angle] = sin_cos(b, self.single(angle))
+        return self.trigonometry[angle][row.operation == "cos"]
+
+    def _call(self, number: int, row: SimdRow) -> None:
+        layout, function = self.layout, function_number(row.operation)
+        self._put(row.operands, "%work", layout.arguments, function in layout.wide)
+        starts = (layout.arguments, layout.places[number], layout.inner)
+        x, y, work = (self.one.address("%work", self._offset(start))[1] for start in starts)
+        arguments = f"{POINTER} {x}, {POINTER} {y}, i64 1, {POINTER} {work}"
+        self.one.call(f"@{self.name}_function{function}", arguments)
+
+    def _put(self, operands: Sequence[Lanes], array: str, start: int, wide: bool) -> None:
+        """Store operands one behind the other, contiguous ones in one go."""
+        each, b = (WIDTH, self.all) if wide else (1, self.one)
+        sources = [self._source(operand, wide) for operand in operands]
+        for place, count in contiguous_runs(sources, each):
+            origin, to = sources[place], self._offset(start + place * each)
+            if count > 1 and origin is not None:
+                b.copy(array, to, origin[0], self._offset(origin[1]), count)
+            else:
+                b.store(self.wide(operands[place]) if wide else self.single(operands[place][0]), array, to)
+
+    def _source(self, lanes: Lanes, wide: bool) -> tuple[str, int] | None:
+        """Return the array and the place of operands that lie in memory as they are; None if they do not."""
+        if not wide:
+            return self._at(lanes[0])
+        if len(lanes) == 1:  # a single call of a function that is written for several
+            return None
+        lane, k = next((lane, k) for lane, k in enumerate(lanes) if k != HOLE)
+        if k < self.base and contiguous(lanes, self.base):
+            return "%x", k - lane
+        location = self._row_location(k) if self.plan.producer(lanes) is not None else None
+        return None if location is None else (location[0], location[1] - lane)
+
+    def _at(self, k: int) -> tuple[str, int] | None:
+        """Return where one value lies."""
+        if k < self.base:
+            return None if self.layout.access else ("%x", k)
+        return self._row_location(k)
+
+    def _row_location(self, k: int) -> tuple[str, int] | None:
+        """Return where one value lies as a lane of its row."""
+        if k < self.base and k not in self.plan.place:
+            return None
+        word, *arguments = self.program.instructions[k - self.base] if k >= self.base else (LOAD,)
+        if word in ("const", "greater"):
+            return None
+        picked = is_pick(word)
+        row, lane = self.plan.place[arguments[0] if picked else k]
+        if row not in self.layout.places or (not picked and row in self.rows):  # a value of this piece is at hand
+            return None
+        each = self.layout.each(self.plan.rows[row]) if picked else 1
+        return "%work", self.layout.places[row] + lane + (function_number(word) * each if picked else 0)
+
+    def single(self, k: int) -> str:
+        """Return one value."""
+        if k not in self.singles:
+            if k >= self.base and self.program.instructions[k - self.base][0] == "const":
+                self.singles[k] = self.one.constant(self.program.instructions[k - self.base][1])
+            else:
+                self.singles[k] = self._made(k) or self._loaded(k)
+        return self.singles[k]
+
+    def _made(self, k: int) -> str:
+        """Return a value of this piece, empty if it is of another."""
+        row, lane = self.plan.place.get(k, (-1, 0))
+        if row not in self.rows:
+            return ""
+        if not self.plan.rows[row].wide:
+            return self.rows[row]
+        return self.one.new(f"extractelement {self.all.real} {self.rows[row]}, i32 {lane}")
+
+    def _loaded(self, k: int) -> str:
+        location = self._at(k)
+        if location is not None:
+            return self.one.load(location[0], self._offset(location[1]))
+        if self.second:
+            return self.one.load_both("%x", self.second["%x"], k) if k < self.base else self._flag(k)
+        return self.one.load("%x", self._column(k)) if k < self.base else self._flag(k)
+
+    def _flag(self, k: int) -> str:
+        value = self.one.load("%work", self._offset(self.layout.places[self.plan.place[k][0]]))
+        return self.one.real_op("fcmp one", value, self.one.constant(0.0))
+
+    def _column(self, index: int) -> str:
+        return self.one.new(f"mul i64 %count, {index}")
+
+    def wide(self, lanes: Lanes) -> str:
+        """Return values of all lanes; spare ones have that of the first, or what lies behind the last."""
+        if lanes not in self.several:
+            self.several[lanes] = self._wide(lanes)
+        return self.several[lanes]
+
+    def _wide(self, lanes: Lanes) -> str:
+        source = self._source(lanes, True)
+        if source is not None:
+            return self.all.load(source[0], str(source[1]))
+        producer_row = self.plan.producer(lanes) if len(lanes) > 1 else None
+        if producer_row is not None:
+            return self.rows[producer_row]
+        values = lane_values(lanes)
+        constants = {k: self._constant(k) for k in values}
+        if all(constants.values()):
+            texts = (constants[values[0] if k == HOLE else k] for k in (*lanes, *[HOLE] * (WIDTH - len(lanes))))
+            return f"<{', '.join(f'double {text}' for text in texts)}>"
+        return self._gathered(lanes, [self._start(k, lane) for lane, k in enumerate(lanes)])
+
+    def _start(self, k: int, lane: int) -> tuple[str, int] | None:
+        """Return where eight numbers begin in memory that have this value in this lane; None if nowhere."""
+        if k == HOLE:
+            return None
+        if 0 <= k - lane <= self.base - WIDTH and k not in self.plan.place:
+            return "%x", k - lane
+        location = self._row_location(k)
+        return None if location is None else (location[0], location[1] - lane)
+
+    def _gathered(self, lanes: Lanes, starts: Sequence[tuple[str, int] | None]) -> str:
+        """Return values of several rows, or of none; `starts` are places in memory of these rows."""
+        b, values = self.all, lane_values(lanes)
+        known = Counter(start for start in starts if start is not None).most_common(1)
+        most, count = known[0] if known else (None, 0)
+        if most is not None and 2 * count > len(values) and most[1] >= 0 and len(lanes) > 1:
+            value, placed = b.load(most[0], str(most[1])), [start == most for start in starts]
+        else:
+            value = b.new(f"insertelement {b.real} undef, double {self.single(values[0])}, i32 0")
+            value = b.new(f"shufflevector {b.real} {value}, {b.real} undef, <{WIDTH} x i32> zeroinitializer")
+            placed = [k == values[0] for k in lanes]
+        for lane, k in enumerate(lanes):
+            if k != HOLE and not placed[lane]:
+                value = b.new(f"insertelement {b.real} {value}, double {self.single(k)}, i32 {lane}")
+        return value
+
+    def _constant(self, k: int) -> str:
+        if k < self.base or self.program.instructions[k - self.base][0] != "const":
+            return ""
+        return f"0x{pack('>d', self.program.instructions[k - self.base][1]).hex().upper()}"
+
+    def _outputs(self) -> None:
+        outputs, start = self.program.outputs, 0
+        if self.layout.access:
+            for place, (_, k) in enumerate(outputs):
+                if self.second:
+                    self.one.store_both(self.single(k), "%y", self.second["%y"], place)
+                else:
+                    self.one.store(self.single(k), "%y", self._column(place))
+            return
+        for lanes in output_rows(self.program):
+            if len(lane_values(lanes)) > 1 and self.plan.has_row(lanes):
+                self.all.store(self.wide(lanes), "%y", str(start))
+            else:
+                self._put([(k,) for _, k in outputs[start : start + WIDTH]], "%y", start, False)
+            start += WIDTH
+        self._put([(k,) for _, k in outputs[start:]], "%y", start, False)
+
+
+def contiguous_runs(sources: Sequence[tuple[str, int] | None], each: int = 1) -> Iterator[tuple[int, int]]:
+    """Yield beginnings and lengths of stretches that lie `each` apart in memory, and of single values between them.
+
+    Identical elements take most of their arguments from where others have put them in one go.
+    """
+    start = 0
+    while start < len(sources):
+        stop, first = start + 1, sources[start]
+        while (
+            first is not None and stop < len(sources) and sources[stop] == (first[0], first[1] + (stop - start) * each)
+        ):
+            stop += 1
+        if stop - start >= SIDE_BY_SIDE:
+            yield start, stop - start
+        else:
+            yield from ((k, 1) for k in range(start, stop))
+        start = stop
+
+
 def instruction(b: Lines, operation: str, a: list[str]) -> str:
-    """One instruction of a program."""
+    """Write one instruction of a program."""
     if operation in BINARY:
         return b.real_op(BINARY[operation], a[0], a[1])
     match operation:
@@ -38,211 +405,15 @@ def instruction(b: Lines, operation: str, a: list[str]) -> str:
     raise ValueError(operation)
 
 
-def build_module(program: Program, *machines: tuple[str, int]) -> tuple[str, int]:
-    """A module of machine codes with their lanes, and the doubles of workspace for a lane of the last one.
-
-    `one(x, y, 1)` takes one input. `many(x, y, count)` takes lanes after lanes; the values of one input lie `count`
-    apart. `lanes_in` takes just as many inputs as there are lanes: a step of a robot takes 5 to 10 % less time than by
-    `many_in`, as the compiler knows all places. `pair(x, y, 1)` takes two inputs, one behind the other, in about the
-    time of one, `single(x, y, 1)` fills both lanes with the same one. Functions in `_in` take a place to work in as
-    their last argument, which the others put on the stack.
-    """
-    declared: set[str] = set()
-    parts: list[str] = []
-    size = 0
-    for word, lanes in machines:
-        layout = Layout(program, lanes, in_rows=word == "pair")
-        name, size = "lanes" if word == "many" else f"{word}_in", layout.size
-        for number, function in enumerate(program.functions):
-            function_layout = layout.functions[number]
-            parts += kernel(function, lanes, f"{name}_function{number}", declared, function_layout, inner=True)
-        parts += kernel(program, lanes, name, declared, layout, fixed=word == "lanes")
-        parts += [_loop(lanes)] if word == "many" else []
-        parts += [with_stack_workspace(word, lanes * size)] if word != "lanes" else []
-        parts += [with_stack_workspace("single", lanes * size, "pair", "0")] if word == "pair" else []
-    return "\n".join([*parts, *sorted(declared)]) + "\n", size
-
-
-class Layout:
-    """Where a program works: values between its pieces, outputs of calls, arguments of a call, and its function.
-
-    `in_rows`: inputs of a lane lie side by side, `%count` times their number behind those of the lane before.
-    """
-
-    def __init__(self, program: Program, lanes: int, in_rows: bool = False) -> None:
-        self.in_rows, self.piece = in_rows, _piece(program, 1 if in_rows else lanes)
-        self.places, start = workspace_places(program, self.piece)
-        self.results: dict[int, int] = {}  # by the value of a call
-        sizes = [len(function.outputs) for function in program.functions]
-        for index, (word, *_) in enumerate(program.instructions if program.functions else ()):
-            if is_call(word):
-                self.results[len(program.inputs) + index] = start
-                start += sizes[function_number(word)]
-        self.arguments = start
-        start += max((len(function.inputs) for function in program.functions), default=0)
-        self.inner = start
-        self.functions = [Layout(function, 1 if in_rows else lanes) for function in program.functions]
-        self.size: int = start + max((function.size for function in self.functions), default=0)
-
-
-def _piece(program: Program, lanes: int) -> int:
-    """Instructions of one function of a program."""
-    if lanes > 1 and not program.functions:
-        return PIECE
-    return WHOLE if len(program.instructions) <= WHOLE else CHUNK
-
-
-def function_text(name: str, lines: list[str], linkage: str = "", quick: bool = False) -> str:
-    """A function that works on arrays; a `quick` one is compiled in little time."""
+def _function_text(name: str, lines: list[str], linkage: str, quick: bool = False) -> str:
+    """Return a function that works on arrays; a `quick` one is compiled in little time."""
     text = "\n".join(lines)
     attributes = "noinline optnone " if quick else "noinline " if linkage else ""
     return f"define {linkage}void @{name}{KERNEL_PARAMETERS} {attributes}{{\n{text}\n  ret void\n}}\n"
 
 
-def kernel(
-    program: Program,
-    lanes: int,
-    name: str,
-    declared: set[str],
-    layout: Layout,
-    inner: bool = False,
-    fixed: bool = False,
-) -> list[str]:
-    """The function of a program, and one for each of its pieces if it is long.
-
-    An `inner` one is called by another: its inputs and outputs lie side by side, as those of a `fixed` one do.
-    """
-    chunks = max(-(-len(program.instructions) // layout.piece), 1)
-    chunk_bodies = [
-        _chunk(program, Lines(lanes, declared), (number, number == chunks - 1), layout, name, inner, fixed)
-        for number in range(chunks)
-    ]
-    if chunks == 1:
-        return [function_text(name, chunk_bodies[0], "internal " if inner else "")]
-    calls = [f"  call void @{name}_{number}{KERNEL_PARAMETERS}" for number in range(chunks)]
-    # between calls little is computed, and what is quick to compile is quick enough to run
-    pieces = [
-        function_text(f"{name}_{k}", lines, "internal ", bool(program.functions))
-        for k, lines in enumerate(chunk_bodies)
-    ]
-    return [*pieces, function_text(name, calls, "internal " if inner else "")]
-
-
-def _chunk(
-    program: Program,
-    b: Lines,
-    number_and_last: tuple[int, bool],
-    layout: Layout,
-    name: str,
-    inner: bool,
-    fixed: bool,
-) -> list[str]:
-    """The instructions of one piece."""
-    number, last = number_and_last
-    base, instructions, places = len(program.inputs), program.instructions, layout.places
-    values: dict[int, str] = {}
-    trig: dict[int, tuple[str, str]] = {}
-
-    plain = inner or b.lanes == 1  # `one` has a count of 1
-    rows = [b.second_row(array, size) for array, size in (("%x", base), ("%y", len(program.outputs)))] * layout.in_rows
-
-    def strided(index: int) -> str:
-        return str(index * b.lanes) if plain or fixed else b.new(f"mul i64 %count, {index}")
-
-    def held(k: int) -> str:
-        """Where a value lies in the workspace."""
-        return str(places[k] * b.lanes)
-
-    def value(k: int) -> str:
-        if k not in values:
-            if k < base:
-                values[k] = b.load_both("%x", rows[0], k) if rows else b.load("%x", strided(k))
-            elif instructions[k - base][0] == "const":
-                values[k] = b.constant(instructions[k - base][1])
-            elif is_pick(instructions[k - base][0]):
-                word, call = instructions[k - base]
-                values[k] = b.load("%work", str((layout.results[call] + function_number(word)) * b.lanes))
-            else:
-                values[k] = b.load("%work", held(k))
-                if instructions[k - base][0] == "greater":  # a flag lies there as 1.0 or 0.0
-                    values[k] = b.real_op("fcmp one", values[k], b.constant(0.0))
-        return values[k]
-
-    def source(k: int) -> tuple[str, int] | None:
-        """The array and the place of a value that lies in memory as it is; None: it does not."""
-        if k < base:
-            return ("%x", k) if plain else None
-        word, *operands = instructions[k - base]
-        if is_pick(word):
-            return "%work", layout.results[operands[0]] + function_number(word)
-        return ("%work", places[k]) if k in places and word not in ("const", "greater") else None
-
-    def put(numbers: Sequence[int], array: str, start: int) -> None:
-        """Store values one behind the other."""
-        sources = [source(k) for k in numbers]
-        for place, count in contiguous_runs(sources):
-            to, origin = str((start + place) * b.lanes), sources[place]
-            if count == 1 or origin is None:
-                b.store(value(numbers[place]), array, to)
-            else:
-                b.copy(array, to, origin[0], str(origin[1] * b.lanes), count)
-
-    for index in range(number * layout.piece, min((number + 1) * layout.piece, len(instructions))):
-        operation, *arguments = instructions[index]
-        if operation == "const" or is_pick(operation):
-            continue
-        k = base + index
-        if is_call(operation):
-            put(arguments, "%work", layout.arguments)
-            starts = (layout.arguments, layout.results[k], layout.inner)
-            x, y, work = (b.address("%work", str(start * b.lanes))[1] for start in starts)
-            b.call(
-                f"@{name}_function{function_number(operation)}",
-                f"{POINTER} {x}, {POINTER} {y}, i64 1, {POINTER} {work}",
-            )
-            continue
-        if operation in ("sin", "cos"):
-            if arguments[0] not in trig:
-                trig[arguments[0]] = sin_cos(b, value(arguments[0]))
-            values[k] = trig[arguments[0]][operation == "cos"]
-        else:
-            values[k] = instruction(b, operation, [value(a) for a in arguments])
-        if k in places:  # at once: values that wait for the end of the chunk crowd the registers
-            stored_value = b.new(f"uitofp {b.flag} {values[k]} to {b.real}") if operation == "greater" else values[k]
-            b.store(stored_value, "%work", held(k))
-    if last:
-        if plain:
-            put([k for _, k in program.outputs], "%y", 0)
-        else:
-            for place, (_, k) in enumerate(program.outputs):
-                if rows:
-                    b.store_both(value(k), "%y", rows[1], place)
-                else:
-                    b.store(value(k), "%y", strided(place))
-    return b.lines
-
-
-def contiguous_runs(sources: Sequence[tuple[str, int] | None], each: int = 1) -> Iterator[tuple[int, int]]:
-    """Beginnings and lengths of stretches that lie `each` apart in memory, and of single values between them.
-
-    Alike elements take most of their arguments from where others have put them in one go.
-    """
-    start = 0
-    while start < len(sources):
-        stop, first = start + 1, sources[start]
-        while (
-            first is not None and stop < len(sources) and sources[stop] == (first[0], first[1] + (stop - start) * each)
-        ):
-            stop += 1
-        if stop - start >= SIDE_BY_SIDE:
-            yield start, stop - start
-        else:
-            yield from ((k, 1) for k in range(start, stop))
-        start = stop
-
-
-def with_stack_workspace(name: str, work: int, called: str = "", count: str = "%count") -> str:
-    """The function without the last argument: what it works in lies on its stack."""
+def _with_stack_workspace(name: str, work: int, called: str = "", count: str = "%count") -> str:
+    """Return the function without the last argument, with its workspace on the stack."""
     arguments = KERNEL_PARAMETERS.replace("%count", count)
     return f"""define void @{name}({POINTER} %x, {POINTER} %y, i64 %count) {{
   %work = alloca double, i32 {max(work, 1)}, align 64
@@ -253,7 +424,7 @@ def with_stack_workspace(name: str, work: int, called: str = "", count: str = "%
 
 
 def _loop(lanes: int) -> str:
-    """many_in(x, y, count, work): runs the lane kernel over `count` inputs, a multiple of the lanes."""
+    """Return many_in(x, y, count, work), which runs the lane kernel over `count` inputs, a multiple of the lanes."""
     return f"""define void @many_in{KERNEL_PARAMETERS} {{
 entry:
   %some = icmp sgt i64 %count, 0

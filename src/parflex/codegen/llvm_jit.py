@@ -22,10 +22,8 @@ from parflex.codegen.program import Program
 
 Array = np.ndarray
 BLOCK = 16  # times all lanes: rows of which inputs and outputs stay in the cache
-WRITERS = ("emit_llvm", "emit_simd", "llvm_lines", "program", "simd_plan")  # modules that write machine code
+WRITERS = ("emit_llvm", "llvm_lines", "program", "simd_plan")  # modules that write machine code
 ROWS = 16  # of all lanes, that `write` hands over at a time
-# instructions of a call up to which functions stand where they are called: half the time, and 0.1 ms each to compile
-WRITTEN_OUT = 40_000
 
 
 @lru_cache(maxsize=1)
@@ -214,14 +212,9 @@ def _engine(key: str, program: Program, name: str, lanes: int, opt: int) -> tupl
     data = cache.read_bytes(key)
     if data is None:
         from parflex.codegen.emit_llvm import build_module
-        from parflex.codegen.emit_simd import build_simd
-        from parflex.codegen.simd_plan import simd_pays
 
-        if name not in ("many", "lanes") and opt and program.length <= WRITTEN_OUT:
-            program = program.inlined()
-        machine, side_by_side = target_machine(opt), name == "one" and simd_pays(program)
-        lanes = {"one": 1, "pair": 2}.get(name, lanes)
-        text, work = build_simd(program) if side_by_side else build_module(program, (name, lanes))
+        machine = target_machine(opt)
+        text, work = build_module(program, (name, {"one": 1, "pair": 2}.get(name, lanes)))
         module = llvm.parse_assembly(text)
         module.triple, module.data_layout = machine.triple, str(machine.target_data)
         data = pack("<q", work) + machine.emit_object(module)

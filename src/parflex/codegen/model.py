@@ -101,10 +101,6 @@ def model(
     -------
     Model
         Program with named inputs and outputs (SI), counts of operators, and source code for all targets.
-
-    Examples
-    --------
-    >>> inverse = parflex.model(parflex.load("rx90"), "inverse")
     """
     from parflex.codegen.tracer import with_allocation_options
 

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.constraints import Coupling, Distance
-from parflex.closure.mobility import rank, scale, scaled_jacobian
-from parflex.closure.partition import pivots
+from parflex.closure.mobility import pivoted_columns, rank, scale, scaled_jacobian
 from parflex.codegen.model import Model, cached_program
 from parflex.codegen.options import OPERATOR_LIMIT, Options, prepared_robot
 from parflex.codegen.tracer import Tracer, add_gates
@@ -111,7 +110,8 @@ def _closing_rows(robot: Robot, independent: Sequence[str]) -> list[int]:
     dependent = [k for k in robot.free if k not in independent_rates]
     if not dependent:
         return []
-    return sorted(pivots(scaled_jacobian(robot.closures, robot.home)[:, dependent].T, len(dependent)))
+    J = scaled_jacobian(robot.closures, robot.home)[:, dependent]
+    return sorted(pivoted_columns(J.T, len(dependent))[0].tolist())
 
 
 def signal_outputs(

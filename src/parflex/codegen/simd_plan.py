@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from parflex.codegen.program import Program, function_number, is_call, is_pick
 
@@ -25,8 +26,7 @@ OTHER, CALLED, PICKED, CONSTANT = range(4)  # kinds of words
 Lanes = tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class SimdRow:
+class SimdRow(NamedTuple):
     """One operation, or calls of one function, for the values `lanes`; one value where it is not wide."""
 
     operation: str
@@ -53,6 +53,11 @@ class SimdPlan:
         """The row, or the row of calls, whose values these are, lane by lane; None where they are of several."""
         return _producer(self.base, self.instructions, self.place, lanes)
 
+    def has_row(self, lanes: Lanes) -> bool:
+        """Return whether these values are those of one row of several lanes."""
+        row = self.producer(lanes)
+        return row is not None and self.rows[row].wide
+
 
 def _producer(base: int, instructions: object, place: dict[int, tuple[int, int]], lanes: Lanes) -> int | None:
     rows, words = set(), set()
@@ -67,6 +72,19 @@ def _producer(base: int, instructions: object, place: dict[int, tuple[int, int]]
         rows.add(row)
         words.add(word if picked else "")
     return rows.pop() if len(rows) == 1 and len(words) == 1 else None
+
+
+def scalar_plan(program: Program) -> SimdPlan:
+    """Rows of one value each, in the order of the instructions."""
+    kinds, base = _kinds(program), len(program.inputs)
+    return SimdPlan(
+        program,
+        [
+            SimdRow(word, (k,), [(a,) for a in arguments], False)
+            for k, (word, *arguments) in enumerate(program.instructions, base)
+            if kinds[word] in (OTHER, CALLED)
+        ],
+    )
 
 
 def simd_plan(program: Program) -> SimdPlan:

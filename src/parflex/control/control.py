@@ -349,10 +349,6 @@ def run_control(
     -------
     Controlled
         Columns in time, tracking errors (m, s) `ise iae itae max`, and why a run failed.
-
-    Examples
-    --------
-    >>> run = parflex.run_control(parflex.load("3rrr"), "circle:radius=0.1,time=2", "ctc")
     """
     robot, real = acting_robot(robot, without), acting_robot(plant or robot, without)
     gains = read_gains(overshoot, peak_time, Kp, Kv)

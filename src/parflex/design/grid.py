@@ -181,10 +181,6 @@ def frequency_map(
     -------
     FrequencyMap
         Frequencies in Hz (grid x modes, NaN where there are none), and the status of each cell.
-
-    Examples
-    --------
-    >>> found = parflex.frequency_map(robot, [("x", -0.1, 0.1, 20), ("y", -0.1, 0.1, 20)], modes=2)
     """
     fixed = dict(fixed or {})
     _check_axes(robot, over, fixed)

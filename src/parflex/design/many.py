@@ -103,10 +103,6 @@ def many_responses(
     -------
     ManyResponses
         `values` by name, their `units`, and `status` and `reasons` of the poses.
-
-    Examples
-    --------
-    >>> found = parflex.many_responses(robot, ["x", "y"], [[0.0, 0.0], [0.01, 0.0]], ["stiffness:x", "deflection:z"])
     """
     coordinates, values = pose_table(robot, coordinates, poses)
     conditions = read_load_case(load_case, lock=lock, about=about, wrench=wrench)

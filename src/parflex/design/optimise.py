@@ -140,10 +140,6 @@ def optimise(path: str | Path, out: str | Path | None = None) -> Optimised:
     -------
     Optimised
         Status, objective, variables, responses before and after, constraints with multipliers, the robot.
-
-    Examples
-    --------
-    >>> parflex.optimise("stiffer.toml").variables
     """
     from parflex.design.pareto import pareto_front  # which stands on this module
 

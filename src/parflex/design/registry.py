@@ -102,10 +102,6 @@ def add_response(
     -------
     Response
         The response, as `sensitivities` takes it by name.
-
-    Examples
-    --------
-    >>> parflex.add_response("height", lambda state, _: state.there.at.position[-1][2], "m", "Height of the last link.")
     """
     if not isinstance(name, str) or not name or ":" in name:
         raise InputError(f"'{name}' cannot name a response", key="name", value=str(name), hint="use letters and dashes")

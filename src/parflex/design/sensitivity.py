@@ -127,10 +127,6 @@ def sensitivities(
     -------
     Sensitivities
         Value, unit, and by key the derivative and the elasticity; directional derivatives of multiple values.
-
-    Examples
-    --------
-    >>> parflex.sensitivities(parflex.load("navaro"), "frequency:1", ["constants.bar"], "pose-3")
     """
     loads = read_load_case(load_case, lock=lock, about=about, servo=servo, wrench=wrench, without=without)
     circumstances = ResponseCase(**vars(loads), velocity=velocity, acceleration=acceleration)

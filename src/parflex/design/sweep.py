@@ -136,10 +136,6 @@ def sweep(
     -------
     Sweep
         Values of the variables, responses, state and reason of each design.
-
-    Examples
-    --------
-    >>> parflex.sweep("sweep.toml", "sweep.npz", jobs=2).responses["lowest"]
     """
     begin = perf_counter()
     executors.number_of_jobs(jobs)

@@ -243,10 +243,6 @@ def mass_matrix(
     MassMatrix
         `matrix` (kg, kg m, kg m^2) and `names` of its rates; an array to NumPy, unpacks as (matrix, names). Of a batch
         with a leading axis.
-
-    Examples
-    --------
-    >>> M, names = parflex.mass_matrix(robot, "home", coordinates="motors")
     """
     one_of(coordinates, ("independent", "motors"), "coordinates")
 
@@ -299,10 +295,6 @@ def energies(
     -------
     Energies
         `kinetic`, `potential` = `elastic` + `gravity`, in J; unpacks as (kinetic, potential). Of a batch arrays.
-
-    Examples
-    --------
-    >>> kinetic, potential = parflex.energies(robot, "home", {"x": 0.5})
     """
     if isinstance(robot, Configuration):
         configuration = acting_configuration(robot.robot, robot, without)

@@ -66,13 +66,9 @@ def import_robot(
     -------
     ImportedRobot
         The file, its joints and closures, what was not carried over, and what a check of the file says.
-
-    Examples
-    --------
-    >>> parflex.import_robot("arm.urdf", "arm.toml", loops="arm.loops.yaml").dropped
     """
     if Path(out).suffix != ".toml":
-        raise InputError("a robot file ends in .toml", key="out", value=str(out), hint=f"{Path(out).stem}.toml")
+        raise InputError("a robot file ends in .toml", key="out", value=str(out), hint=f"name it {Path(out).stem}.toml")
     refuse_overwrite([out], [source for source in (path, loops) if source is not None])
     check_writable(out)
     robot = _read(str(path), loops, floating, end_effector)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree.ElementTree import SubElement
 
 import numpy as np
 
@@ -25,22 +25,7 @@ from parflex.exchange.imported_tables import (
     rotation_to,
 )
 from parflex.exchange.mjcf_compiler import compile_model
-from parflex.exchange.rigid_model import (
-    ExportedRobot,
-    RigidPart,
-    centred,
-    children_of,
-    couplings_of,
-    export_notes,
-    is_consistent,
-    loops_of,
-    parts_with_consistent_bodies,
-    refuse,
-    refuse_elements,
-    rigid_parts,
-    shown_places,
-    xml_row,
-)
+from parflex.exchange.rigid_model import ExportedRobot, RigidModel, RigidPart, centred, is_consistent, xml_row, xml_text
 from parflex.exchange.untrusted_files import MESH_FORMATS, NO_MESH, OTHER_MESH, Element
 from parflex.io import write_text
 from parflex.records import Record, name_list
@@ -102,41 +87,29 @@ def export_mjcf(robot: Robot, out: str | Path) -> ExportedRobot:
     -------
     ExportedRobot
         The file, and notes on what it says otherwise than the robot file.
-
-    Examples
-    --------
-    >>> parflex.export_mjcf(parflex.load("delta"), "delta.xml").file
     """
-    root, notes = mjcf_tree(robot)
-    ElementTree.indent(root)
-    text = "".join(f"<!-- {note.replace('--', '- -')} -->\n" for note in notes)
-    whole = f"{text}{ElementTree.tostring(root, encoding='unicode')}\n"
-    write_text(out, whole)
-    return ExportedRobot((str(out),), tuple(notes))
+    model = RigidModel(robot, NAME, ("spring", "damper", "rod"))
+    write_text(out, xml_text(mjcf_tree(model), model.notes))
+    return ExportedRobot((str(out),), tuple(model.notes))
 
 
-def mjcf_tree(robot: Robot) -> tuple[Element, list[str]]:
-    """The document, and what it says otherwise than the robot file."""
-    refuse_elements(robot, NAME, ("spring", "damper", "rod"))
-    notes = export_notes(robot)
-    parts = _with_real_bodies(robot, rigid_parts(robot), notes)
+def mjcf_tree(model: RigidModel) -> Element:
+    """The document."""
+    robot = model.robot
+    if robot.tree.planar:  # only turns about the normal are felt
+        parts = enumerate(model.parts)
+        model.parts = [replace(part, body=_flat(robot, j, part)) if part.heavy else part for j, part in parts]
+    else:
+        model.use_consistent_bodies([part.name for part in model.parts if part.heavy and not is_consistent(part.body)])
     root = Element("mujoco", model=robot.name)
-    ElementTree.SubElement(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
-    option = ElementTree.SubElement(root, "option", gravity=xml_row(robot.tree.gravity), timestep="0.001")
-    ElementTree.SubElement(option, "flag", contact="disable")
-    writer = _Writer(robot, parts, root)
+    SubElement(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
+    option = SubElement(root, "option", gravity=xml_row(robot.tree.gravity), timestep="0.001")
+    SubElement(option, "flag", contact="disable")
+    writer = _Writer(model, root)
     writer.bodies()
     writer.constraints()
     writer.actuators()
-    return root, notes
-
-
-def _with_real_bodies(robot: Robot, parts: list[RigidPart], notes: list[str]) -> list[RigidPart]:
-    """Parts with bodies that MuJoCo takes."""
-    if robot.tree.planar:  # only turns about the normal are felt
-        return [replace(part, body=_flat(robot, j, part)) if part.heavy else part for j, part in enumerate(parts)]
-    unreal = [part.name for part in parts if part.heavy and not is_consistent(part.body)]
-    return parts_with_consistent_bodies(robot, NAME, parts, unreal, notes) if unreal else parts
+    return root
 
 
 def _flat(robot: Robot, number: int, part: RigidPart) -> RigidBody:
@@ -151,25 +124,25 @@ def _flat(robot: Robot, number: int, part: RigidPart) -> RigidBody:
 class _Writer:
     """Writes the sections of one document."""
 
-    def __init__(self, robot: Robot, parts: list[RigidPart], root: Element) -> None:
-        self.robot, self.parts, self.root = robot, parts, root
-        self.length = robot.tree.length
+    def __init__(self, model: RigidModel, root: Element) -> None:
+        self.model, self.robot, self.parts, self.root = model, model.robot, model.parts, root
+        robot, self.length = model.robot, model.robot.tree.length
         self.home: list[float] = []
         self.at: dict[int, Element] = {}
         self.sites: set[str] = set()
         self.elastic: Element | None = None
-        held = {place.link for loop in loops_of(robot) for place in (loop.first, loop.second)}
+        held = {place.link for loop in model.loops for place in (loop.first, loop.second)}
         held |= {robot.tree.place(end).link for element in robot.description.element for end in element.between}
         self.held = held | {robot.tree.place(robot.tree.end_effector).link}
 
     def bodies(self) -> None:
         """Bodies within bodies; one without mass lends its joint to the one that it carries."""
-        world = ElementTree.SubElement(self.root, "worldbody")
-        ElementTree.SubElement(world, "light", pos=xml_row([0, 0, 4 * self.length]), dir="0 0 -1")
+        world = SubElement(self.root, "worldbody")
+        SubElement(world, "light", pos=xml_row([0, 0, 4 * self.length]), dir="0 0 -1")
         self.at[GROUND] = world
-        for child in children_of(self.parts, GROUND):
+        for child in self.model.children(GROUND):
             self._body(world, child, E3, np.zeros(3), [])
-        for name, place in shown_places(self.robot).items():
+        for name, place in self.model.places.items():
             if place.link in self.at:
                 self._site(name, place)
         self._key()
@@ -178,16 +151,14 @@ class _Writer:
         part = self.parts[number]
         rotation, position = compose(rotation, position, part.rotation, part.position)
         moved = [_seen_from(axis, part) for axis in axes] + self._axes(part)
-        inside = children_of(self.parts, number)
+        inside = self.model.children(number)
         if not part.heavy and moved:
             if len(inside) == 1 and number not in self.held and part.joint.one_axis:
                 self._body(above, inside[0], rotation, position, moved)
                 return
             if part.joint.position_labels or axes:
-                raise refuse(
-                    self.robot, NAME, f"'{part.name}', which moves and has no mass", "give it a mass and an inertia"
-                )
-        body = ElementTree.SubElement(above, "body", name=part.name, pos=xml_row(position), **_turn(rotation))
+                raise self.model.refuse(f"'{part.name}', which moves and has no mass", "give it a mass and an inertia")
+        body = SubElement(above, "body", name=part.name, pos=xml_row(position), **_turn(rotation))
         for axis in moved:
             self._joint(body, axis)
         if part.heavy:
@@ -227,12 +198,12 @@ class _Writer:
     def _joint(self, body: Element, axis: BodyJoint) -> None:
         part, terms = axis.part, axis.part.terms
         if axis.kind == "free":
-            ElementTree.SubElement(body, "freejoint", name=axis.name)
+            SubElement(body, "freejoint", name=axis.name)
             self.home += [float(value) for value in part.home]
             return
         words = {"name": axis.name, "type": axis.kind, "pos": xml_row(axis.position)}
         if axis.kind == "ball":
-            ElementTree.SubElement(body, "joint", words)
+            SubElement(body, "joint", words)
             self.home += [float(value) for value in part.home[-4:]]
             return
         words["axis"] = xml_row(axis.axis)
@@ -244,12 +215,12 @@ class _Writer:
             words |= {"range": xml_row(part.limits)} if part.limits else {}
             most = part.effort_limit
             words |= {"actuatorfrcrange": xml_row((-most, most))} if most else {}
-        ElementTree.SubElement(body, "joint", words)
+        SubElement(body, "joint", words)
         self.home.append(axis.home)
 
     def _inertia(self, body: Element, part: RigidPart) -> None:
         if not part.body.m > 0:
-            raise refuse(self.robot, NAME, f"the inertia of '{part.name}' without a mass", "give it a mass")
+            raise self.model.refuse(f"the inertia of '{part.name}' without a mass", "give it a mass")
         centre, I = centred(part.body)
         Sigma = np.trace(I) / 2 * E3 - I
         values, axes = np.linalg.eigh(Sigma)
@@ -259,22 +230,19 @@ class _Writer:
             I = np.trace(Sigma) * E3 - Sigma
         entries = [I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]]
         words = {"pos": xml_row(centre), "mass": repr(float(part.body.m)), "fullinertia": xml_row(entries)}
-        ElementTree.SubElement(body, "inertial", words)
+        SubElement(body, "inertial", words)
 
     def _drawn(self, body: Element, number: int) -> None:
         """Bars from the joint to what the body carries; they touch nothing and weigh nothing."""
         ends = [part.position for part in self.parts if part.parent == number]
         ends += [
-            place.position
-            for loop in loops_of(self.robot)
-            for place in (loop.first, loop.second)
-            if place.link == number
+            place.position for loop in self.model.loops for place in (loop.first, loop.second) if place.link == number
         ]
         radius = repr(THICK * self.length)
         looks: dict[str, Any] = {"contype": "0", "conaffinity": "0", "mass": "0"}
         long = [end for end in ends if np.linalg.norm(end) > 2 * THICK * self.length]
         for end in long:
-            ElementTree.SubElement(
+            SubElement(
                 body,
                 "geom",
                 type="capsule",
@@ -284,27 +252,25 @@ class _Writer:
                 **looks,
             )
         if not long:
-            ElementTree.SubElement(body, "geom", type="sphere", size=radius, rgba="0.75 0.45 0.3 1", **looks)
+            SubElement(body, "geom", type="sphere", size=radius, rgba="0.75 0.45 0.3 1", **looks)
 
     def _site(self, name: str, place: Place) -> str:
         while name in self.sites:
             name += "_end"
         self.sites.add(name)
-        ElementTree.SubElement(
-            self.at[place.link], "site", name=name, pos=xml_row(place.position), **_turn(place.rotation)
-        )
+        SubElement(self.at[place.link], "site", name=name, pos=xml_row(place.position), **_turn(place.rotation))
         return name
 
     def _key(self) -> None:
-        frames = ElementTree.SubElement(self.root, "keyframe")
-        ElementTree.SubElement(frames, "key", name="home", qpos=xml_row(self.home))
+        frames = SubElement(self.root, "keyframe")
+        SubElement(frames, "key", name="home", qpos=xml_row(self.home))
 
     def constraints(self) -> None:
         """Loops, couplings, screws and rods."""
         section = Element("equality")
-        for loop in loops_of(self.robot):
+        for loop in self.model.loops:
             self._loop(section, loop)
-        for row in couplings_of(self.robot):
+        for row in self.model.couplings:
             self._coupled(section, row.name, row.joints, [float(c) for c in row.coefficients], float(row.offset))
         for part in self.parts:
             if part.joint.pitch:
@@ -318,10 +284,8 @@ class _Writer:
         """Two sites that coincide; a pin in space is held at two points of its axis."""
         pin = loop.kind == "revolute"
         if loop.kind not in ("spherical", "revolute", "welded"):
-            raise refuse(
-                self.robot, NAME, f"the {loop.kind} closure '{loop.name}': MuJoCo ties points and frames",
-                "close the loop at a revolute, spherical or welded joint",
-            )  # fmt: skip
+            what = f"the {loop.kind} closure '{loop.name}': MuJoCo ties points and frames"
+            raise self.model.refuse(what, "close the loop at a revolute, spherical or welded joint")
         reaches = (0.0, self.length) if pin and not self.robot.tree.planar else (0.0,)
         for reach, mark in zip(reaches, ("", ".axis"), strict=False):
             sites = []
@@ -329,23 +293,23 @@ class _Writer:
                 here = Place(place.link, place.rotation, place.position + place.rotation @ (reach * u))
                 sites.append(self._site(f"{loop.name}{mark}.{end}", here))
             words = {"name": f"{loop.name}{mark}", "site1": sites[0], "site2": sites[1]}
-            ElementTree.SubElement(section, "weld" if loop.kind == "welded" else "connect", words)
+            SubElement(section, "weld" if loop.kind == "welded" else "connect", words)
 
     def _coupled(self, section: Element, name: str, joints: Sequence[str], ratios: list[float], offset: float) -> None:
         """One coordinate follows another, or a sum of them."""
         if len(joints) == 2:
             poly = [offset, -ratios[1], 0, 0, 0]
             words = {"name": name, "joint1": joints[0], "joint2": joints[1], "polycoef": xml_row(poly)}
-            ElementTree.SubElement(section, "joint", words)
+            SubElement(section, "joint", words)
             return
-        fixed = ElementTree.SubElement(self._tendons(), "fixed", name=name)
+        fixed = SubElement(self._tendons(), "fixed", name=name)
         for joint, ratio in zip(joints, ratios, strict=True):
-            ElementTree.SubElement(fixed, "joint", joint=joint, coef=repr(ratio))
-        ElementTree.SubElement(section, "tendon", name=name, tendon1=name, polycoef=xml_row([offset, 0, 0, 0, 0]))
+            SubElement(fixed, "joint", joint=joint, coef=repr(ratio))
+        SubElement(section, "tendon", name=name, tendon1=name, polycoef=xml_row([offset, 0, 0, 0, 0]))
 
     def _tendons(self) -> Element:
         if self.elastic is None:
-            self.elastic = ElementTree.SubElement(self.root, "tendon")
+            self.elastic = SubElement(self.root, "tendon")
         return self.elastic
 
     def _elements(self, section: Element) -> None:
@@ -357,13 +321,13 @@ class _Writer:
             words = {"name": element.name}
             if element.kind == "rod":
                 poly = xml_row([self._stretch(element.name), 0, 0, 0, 0])
-                ElementTree.SubElement(section, "tendon", name=element.name, tendon1=element.name, polycoef=poly)
+                SubElement(section, "tendon", name=element.name, tendon1=element.name, polycoef=poly)
             else:
                 numbers = {"stiffness": element.stiffness, "damping": element.damping, "springlength": element.rest}
                 words |= {word: repr(float(value)) for word, value in numbers.items() if value}
-            tendon = ElementTree.SubElement(self._tendons(), "spatial", words)
+            tendon = SubElement(self._tendons(), "spatial", words)
             for site in sites:
-                ElementTree.SubElement(tendon, "site", site=site)
+                SubElement(tendon, "site", site=site)
 
     def _stretch(self, name: str) -> float:
         """What a rod is longer than its ends are apart with all coordinates at zero: that is what MuJoCo asks for."""
@@ -378,7 +342,7 @@ class _Writer:
         """A motor for each motor."""
         section = Element("actuator")
         for name in self.robot.actuated_names:
-            ElementTree.SubElement(section, "motor", name=name, joint=name)
+            SubElement(section, "motor", name=name, joint=name)
         if len(section):
             self.root.append(section)
 

@@ -26,27 +26,17 @@ from parflex.errors import InputError
 from parflex.exchange.untrusted_files import MAX_DEPTH, Element, file_error, line_of, path_inside, read_xml
 
 Array = np.ndarray
-
 MAX_FILES = 2_000
-
 MAX_ASSETS = 1_000_000_000  # bytes of meshes and pictures
-
 MAX_REPEATED = (
     10_000  # elements beyond those written: the compiler takes 10 s for them, and four times as long for twice
 )
-
 ROOTS = ("mujoco", "mujocoinclude")
-
 REPEATING = ("replicate", "composite", "flexcomp")
-
 MAX_SECONDS = 60.0  # of its processor; where that cannot be limited, and on busy machines, PATIENCE times as long
-
 PATIENCE = 5
-
 OUT_OF_TIME = -int(getattr(signal, "SIGXCPU", 1000))  # status of a process that used its share
-
 MAX_MEMORY = 4 << 30  # bytes
-
 STARTING = 120.0  # seconds until the process answers at all
 
 SERVES = """
@@ -86,10 +76,8 @@ def compile_model(file: str) -> tuple[Any, Any, bool]:
     try:
         import mujoco
     except ImportError:
-        raise InputError(
-            "files of MuJoCo are read by its own compiler, which is not there", file=file, key="file", value=file,
-            hint="pip install 'parflex[mujoco]'",
-        ) from None  # fmt: skip
+        text = "files of MuJoCo are read by its own compiler, which is not there"
+        raise InputError(text, file=file, key="file", value=file, hint="pip install 'parflex[mujoco]'") from None
     return mujoco, mujoco_compiler().compiled(file), moved
 
 
@@ -105,17 +93,16 @@ def check_elements(file: str) -> list[Element]:
         roots[path.resolve()] = None
         if len(roots) > MAX_FILES:
             raise file_error(f"includes more than {MAX_FILES} files", file, "include", None, "take fewer")
-        root = read_xml(path)
+        root = roots[path.resolve()] = read_xml(path)
         if root.tag not in ROOTS:
             hint = "give a file of MuJoCo; a URDF ends in .urdf"
             raise file_error(f"begins with <{short_text(root.tag)}>, not with <mujoco>", path, "mujoco", root.tag, hint)
-        roots[path.resolve()] = root
         for element in root.iter():
             elements.append((path, element))
             if element.tag == "include" or (element.tag == "model" and element.get("file")):
                 waiting.append(_included(folder, element, path))
     _refuse_expansion(folder, Path(file), roots)
-    _assets(folder, elements, file)
+    _check_assets(folder, elements, file)
     return [element for _, element in elements]
 
 
@@ -141,40 +128,29 @@ def _refuse_expansion(folder: Path, file: Path, roots: dict[Path, Element | None
         elif element.tag == "attach":  # the largest of the models that it may name
             made = (size_of(_included(folder, model, at), depth + 1) for at, model in models)
             total = total + max(made, key=max, default=0)
-        if element.tag in REPEATING:
-            total = total * [_count(element), 1]
+        if element.tag in REPEATING:  # the compiler refuses counts that are no numbers
+            with suppress(ValueError):
+                total = total * [math.prod(max(1.0, float(n)) for n in (element.get("count") or "").split()), 1]
         if total[0] - total[1] > MAX_REPEATED:
-            raise file_error(
-                f"<{element.tag}> in line {line_of(element)} repeats elements more than {MAX_REPEATED} times", path,
-                element.tag, element.get("count"), "take a smaller count",
-            )  # fmt: skip
+            text = f"<{element.tag}> in line {line_of(element)} repeats elements more than {MAX_REPEATED} times"
+            raise file_error(text, path, element.tag, element.get("count"), "take a smaller count")
         return total
 
-    models = [
-        (path, element) for path, root in roots.items() if root is not None
-        for element in root.iter("model") if element.get("file")
-    ]  # fmt: skip
+    named = [(path, root.iter("model")) for path, root in roots.items() if root is not None]
+    models = [(path, element) for path, elements in named for element in elements if element.get("file")]
     size_of(file, 1)
-
-
-def _count(element: Element) -> float:
-    """Return how often an element repeats its content; the compiler refuses counts that are no numbers."""
-    try:
-        return math.prod(max(1.0, float(word)) for word in (element.get("count") or "").split())
-    except ValueError:
-        return 1.0
 
 
 def _included(folder: Path, element: Element, path: Path) -> Path:
     """A file that another one includes: from the folder of the first one or, if none is there, of the other one."""
-    included = _named(folder, "", element, path, element.get("file") or "")
-    including_folder = path.resolve().parent
-    if included.is_file() or including_folder == folder:
+    name, beside = element.get("file") or "", path.resolve().parent
+    included = _named(folder, "", element, path, name)
+    if included.is_file() or beside == folder:
         return included
-    return _named(folder, str(including_folder.relative_to(folder)), element, path, element.get("file") or "")
+    return _named(folder, str(beside.relative_to(folder)), element, path, name)
 
 
-def _assets(folder: Path, elements: list[tuple[Path, Element]], file: str) -> None:
+def _check_assets(folder: Path, elements: list[tuple[Path, Element]], file: str) -> None:
     """Meshes, pictures and height fields stand in the folders that the compiler is told."""
     words: dict[str, str] = {}
     for _, element in elements:
@@ -219,7 +195,7 @@ class MujocoCompiler:
                 return mujoco.MjModel.from_binary_path(str(out))
             except (ValueError, RuntimeError, mujoco.FatalError) as error:
                 reason = " ".join(str(error).split())[:300]
-                raise _refused(file, f"MuJoCo cannot compile it: {reason}", "correct the file") from None
+                raise file_error(f"MuJoCo cannot compile it: {reason}", file, "mujoco") from None
             finally:
                 with suppress(OSError):
                     out.unlink()
@@ -234,7 +210,7 @@ class MujocoCompiler:
             stopped = self.process is None or self.process.wait(PATIENCE) == OUT_OF_TIME
             what = f"is not done after {MAX_SECONDS:g} s" if stopped else "crashed"
             self.close()
-            raise _refused(file, f"MuJoCo's compiler {what}", hint)
+            raise file_error(f"MuJoCo's compiler {what}", file, "mujoco", None, hint)
         if message:
             raise ValueError(message)
 
@@ -287,7 +263,3 @@ def mujoco_compiler() -> MujocoCompiler:
     made = MujocoCompiler()
     atexit.register(made.close)
     return made
-
-
-def _refused(file: str, message: str, hint: str) -> InputError:
-    return file_error(message, file, "mujoco", None, hint)

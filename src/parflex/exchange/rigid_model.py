@@ -10,29 +10,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 from scipy.optimize import minimize
 
 from parflex.bodies.rigid import RigidBody
-from parflex.closure.constraints import Coupling, Loop
+from parflex.closure.constraints import Coupling
 from parflex.errors import InputError
 from parflex.records import Answer, Record
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import compose
 from parflex.tree import joints
-from parflex.tree.friction import JointTerms
+from parflex.tree.force_elements import JointTerms
 from parflex.tree.joints import Joint
-from parflex.tree.tree import GROUND
+from parflex.tree.tree import GROUND, Link
 
 Array = np.ndarray
-
+Element = ElementTree.Element
 E3 = np.eye(3)
-
 ENDS = ("A", "B", "axis.A", "axis.B", *(f"A{k}" for k in range(6)))  # of a loop, as places of other formats
-
 STEEP = (30.0, 300.0, 3000.0, 30000.0)  # of the smooth maximum over eigenvalues, one after the other
-
 RIDGE = 1e-6  # of moved mass, beside a negative eigenvalue: little is moved
 
 
@@ -49,7 +47,6 @@ class RigidPart(Record):
     terms: JointTerms
     limits: tuple[float, float] | None
     home: Array  # coordinates of the joint
-    motor: bool
     velocity_limit: float | None = None
     effort_limit: float | None = None
 
@@ -77,17 +74,12 @@ def rigid_parts(robot: Robot) -> list[RigidPart]:
     parts = []
     for link in robot.tree.links:
         rotation, position, joint = link.rotation, link.position, link.joint
-        if link.v.start in robot.locked and link.v.stop > link.v.start:
+        if _locked(robot, link):
             rotation, position = compose(rotation, position, *joint.transform(robot.home[link.q]))
             joint = joints.fixed()
-        motor = link.joint.one_axis and link.v.start in robot.actuated
-        body = undeformed(link.body)
-        parts.append(
-            RigidPart(
-                link.name, link.parent, rotation, position, joint, body, link.terms, link.limits, robot.home[link.q],
-                motor, link.velocity_limit, link.effort_limit,
-            )
-        )  # fmt: skip
+        place = (link.name, link.parent, rotation, position, joint)
+        limits = (link.velocity_limit, link.effort_limit)
+        parts.append(RigidPart(*place, undeformed(link.body), link.terms, link.limits, robot.home[link.q], *limits))
     return parts
 
 
@@ -104,15 +96,72 @@ def centred(body: RigidBody) -> tuple[Array, Array]:
     return centre, body.I - body.m * (centre @ centre * E3 - np.outer(centre, centre))
 
 
-def couplings_of(robot: Robot) -> list[Coupling]:
-    """Rigid couplings between joints."""
-    return [row for row in robot.closures.constraints if isinstance(row, Coupling)]
+class RigidModel:
+    """A robot as rigid bodies on joints for one format: `parts`, `loops`, `couplings`, `places`, `notes`.
+
+    Loops have names of their own, under which their ends are written. Places are points, and frames that are fixed to
+    links. Notes say what is written otherwise than in the robot file. A robot whose forces between two points, or
+    elastic couplings, the format lacks is refused; `kinds` are those that it has.
+    """
+
+    def __init__(self, robot: Robot, format_name: str, kinds: Sequence[str] = ()) -> None:
+        self.robot, self.format_name, tree = robot, format_name, robot.tree
+        for element in robot.description.element:
+            if element.kind not in kinds or element.table is not None or element.actuated:
+                what = f"the {element.kind} '{element.name}' between two points"
+                raise self.refuse(what, "leave it out of the file")
+        for spring in tree.springs:
+            raise self.refuse(f"the elastic coupling '{spring.name}'", "make it rigid: omit its stiffness")
+        self.parts = rigid_parts(robot)
+        links = {link.name for link in tree.links} | {"base"}
+        taken = links | {*tree.places}
+        self.loops = [replace(loop, name=_free_name(loop.name, taken)) for loop in robot.closures.loops]
+        self.couplings = [row for row in robot.closures.constraints if isinstance(row, Coupling)]
+        self.places = {name: at for name, at in tree.places.items() if name not in links and at.inner is None}
+        self.notes = self._notes()
+
+    def refuse(self, what: str, hint: str) -> InputError:
+        """What a format cannot say of a robot."""
+        text, robot = f"{self.format_name} cannot express {what}", self.robot
+        return InputError(text, file=robot.file, key="format", value=robot.name, hint=hint)
+
+    def _notes(self) -> list[str]:
+        """What is said otherwise than in the robot file, in every format."""
+        robot, links = self.robot, self.robot.tree.links
+        lists = {
+            "flexible bodies are rigid here, undeformed": [link.name for link in links if link.body.size],
+            "locked joints are fixed where they are at home": [link.name for link in links if _locked(robot, link)],
+            "couplings lose no power here": [row.name for row in self.couplings if row.lossy],
+        }
+        notes = [f"{text}: {', '.join(names)}" for text, names in lists.items() if names]
+        for link in links:
+            if link.terms.more_viscous or link.terms.more_coulomb:
+                notes.append(f"friction of joint '{link.name}' differs by direction: the mean of both is written")
+            if link.terms.offset:
+                notes.append(f"friction of joint '{link.name}' has an offset: it is left out")
+        return notes
+
+    def children(self, number: int) -> list[int]:
+        """Parts on this one, or on the ground."""
+        return [j for j, part in enumerate(self.parts) if part.parent == number]
+
+    def use_consistent_bodies(self, unreal: Sequence[str]) -> None:
+        """Replace bodies that cannot be real, if there are any, by real ones that move alike, with a note."""
+        if not unreal:
+            return
+        real = consistent_bodies(self.parts)
+        if real is None:
+            what = f"the inertia of '{unreal[0]}', which no body has"
+            raise self.refuse(what, "give it the inertia of a real body")
+        self.parts = real
+        self.notes.append(
+            f"no real bodies have the inertia of {', '.join(unreal)}: mass that joints do not feel was moved between "
+            "the bodies of the tree, which moves as before"
+        )
 
 
-def loops_of(robot: Robot) -> tuple[Loop, ...]:
-    """Loops between two places; their ends are written as places of their own, and none has the name of another."""
-    taken = {*robot.tree.places, *(link.name for link in robot.tree.links)}
-    return tuple(replace(loop, name=_free_name(loop.name, taken)) for loop in robot.closures.loops)
+def _locked(robot: Robot, link: Link) -> bool:
+    return link.v.start in robot.locked and link.v.stop > link.v.start
 
 
 def _free_name(name: str, taken: set[str]) -> str:
@@ -121,61 +170,16 @@ def _free_name(name: str, taken: set[str]) -> str:
     return name
 
 
-def shown_places(robot: Robot) -> dict[str, Any]:
-    """Named places that are no links: points, and frames that are fixed to links."""
-    link_names = {link.name for link in robot.tree.links} | {"base"}
-    return {name: place for name, place in robot.tree.places.items() if name not in link_names and place.inner is None}
-
-
 def xml_row(values: object) -> str:
     """Numbers of an attribute, which are read back without loss."""
     return " ".join(repr(float(value)) for value in np.asarray(values, dtype=float).ravel())
 
 
-def export_notes(robot: Robot) -> list[str]:
-    """What is said otherwise than in the robot file, in every format."""
-    tree, notes = robot.tree, []
-    bending = [link.name for link in tree.links if link.body.size]
-    if bending:
-        notes.append(f"flexible bodies are rigid here, undeformed: {', '.join(bending)}")
-    locked = [link.name for link in tree.links if link.v.start in robot.locked and link.v.stop > link.v.start]
-    if locked:
-        notes.append(f"locked joints are fixed where they are at home: {', '.join(locked)}")
-    lossy = [row.name for row in couplings_of(robot) if row.lossy]
-    if lossy:
-        notes.append(f"couplings lose no power here: {', '.join(lossy)}")
-    for link in tree.links:
-        if link.terms.more_viscous or link.terms.more_coulomb:
-            notes.append(f"friction of joint '{link.name}' differs by direction: the mean of both is written")
-        if link.terms.offset:
-            notes.append(f"friction of joint '{link.name}' has an offset: it is left out")
-    return notes
-
-
-def refuse(robot: Robot, format_name: str, what: str, hint: str) -> InputError:
-    """What a format cannot say of a robot."""
-    return InputError(
-        f"{format_name} cannot express {what}", file=robot.file, key="format", value=robot.name, hint=hint
-    )
-
-
-def refuse_elements(robot: Robot, format_name: str, kinds: Sequence[str] = ()) -> None:
-    """Raise where the robot has forces or lengths between two points, or elastic couplings, that the format has not."""
-    for element in robot.description.element:
-        if element.kind not in kinds or element.table is not None or element.actuated:
-            raise refuse(
-                robot,
-                format_name,
-                f"the {element.kind} '{element.name}' between two points",
-                "leave it out of the file",
-            )
-    for spring in robot.tree.springs:
-        raise refuse(robot, format_name, f"the elastic coupling '{spring.name}'", "make it rigid: omit its stiffness")
-
-
-def children_of(parts: Sequence[RigidPart], number: int) -> list[int]:
-    """Parts on this one, or on the ground."""
-    return [j for j, part in enumerate(parts) if part.parent == number]
+def xml_text(root: Element, notes: Sequence[str]) -> str:
+    """A document with notes as comments before it."""
+    ElementTree.indent(root)
+    remarks = "".join(f"<!-- {note.replace('--', '- -')} -->\n" for note in notes)
+    return f"{remarks}{ElementTree.tostring(root, encoding='unicode')}\n"
 
 
 def pseudo_inertia(body: RigidBody) -> Array:
@@ -223,22 +227,6 @@ def _open(t: Array, P0: Array, moves: Array, steep: float) -> tuple[float, Array
     slope = -np.einsum("jae,je,jbe->jab", V, weights / weights.sum(), V)
     value = top + np.log(weights.sum()) / steep + RIDGE * t @ t
     return value, np.einsum("kjab,jab->k", moves, slope) + 2 * RIDGE * t
-
-
-def parts_with_consistent_bodies(
-    robot: Robot, format_name: str, parts: list[RigidPart], unreal: Sequence[str], notes: list[str]
-) -> list[RigidPart]:
-    """The same, with a note; refused where there are none."""
-    real = consistent_bodies(parts)
-    if real is None:
-        raise refuse(
-            robot, format_name, f"the inertia of '{unreal[0]}', which no body has", "give it the inertia of a real body"
-        )
-    notes.append(
-        f"no real bodies have the inertia of {', '.join(unreal)}: mass that joints do not feel was moved between the "
-        "bodies of the tree, which moves as before"
-    )
-    return real
 
 
 def _radius(bodies: Sequence[RigidBody]) -> float:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree.ElementTree import SubElement
 
 import numpy as np
 
@@ -30,20 +30,7 @@ from parflex.exchange.imported_tables import (
     rotation_to,
 )
 from parflex.exchange.loops_yaml import LoopsFile
-from parflex.exchange.rigid_model import (
-    ExportedRobot,
-    RigidPart,
-    centred,
-    couplings_of,
-    export_notes,
-    loops_of,
-    parts_with_consistent_bodies,
-    refuse,
-    refuse_elements,
-    rigid_parts,
-    shown_places,
-    xml_row,
-)
+from parflex.exchange.rigid_model import ExportedRobot, RigidModel, RigidPart, centred, xml_row, xml_text
 from parflex.exchange.untrusted_files import (
     MESH_FORMATS,
     NO_MESH,
@@ -99,68 +86,59 @@ def export_urdf(robot: Robot, out: str | Path) -> ExportedRobot:
     -------
     ExportedRobot
         Both files, and notes on what they say otherwise than the robot file.
-
-    Examples
-    --------
-    >>> parflex.export_urdf(parflex.load("delta"), "delta.urdf").files
     """
-    root, loops, notes = urdf_tree(robot)
-    ElementTree.indent(root)
-    remarks = "".join(f"<!-- {note.replace('--', '- -')} -->\n" for note in notes)
-    text = f'<?xml version="1.0"?>\n{remarks}{ElementTree.tostring(root, encoding="unicode")}\n'
+    model = RigidModel(robot, NAME)
+    root, loops = urdf_tree(model)
     lines = "".join(f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in loops.items())
     path = Path(out)
-    files = {path: text, path.with_suffix(LOOPS): "".join(f"# {note}\n" for note in notes) + lines}
+    files = {path: f'<?xml version="1.0"?>\n{xml_text(root, model.notes)}'}
+    files[path.with_suffix(LOOPS)] = "".join(f"# {note}\n" for note in model.notes) + lines
     write_texts(files)
-    return ExportedRobot(tuple(map(str, files)), tuple(notes))
+    return ExportedRobot(tuple(map(str, files)), tuple(model.notes))
 
 
-def urdf_tree(robot: Robot) -> tuple[Element, dict[str, Any], list[str]]:
-    """The document, the loops beside it, and what both say otherwise than the robot file."""
-    refuse_elements(robot, NAME)
-    parts, notes = rigid_parts(robot), export_notes(robot)
-    weightless = [part.name for part in parts if part.heavy and not part.body.m > 0]
-    if weightless:
-        parts = parts_with_consistent_bodies(robot, NAME, parts, weightless, notes)
-    springs = [part.name for part in parts if part.terms.stiffness]
+def urdf_tree(model: RigidModel) -> tuple[Element, dict[str, Any]]:
+    """The document, and the loops beside it."""
+    robot = model.robot
+    model.use_consistent_bodies([part.name for part in model.parts if part.heavy and not part.body.m > 0])
+    springs = [part.name for part in model.parts if part.terms.stiffness]
     if springs:
-        notes.append(f"URDF has no springs; left out of joints {', '.join(springs)}")
+        model.notes.append(f"URDF has no springs; left out of joints {', '.join(springs)}")
     root = Element("robot", name=robot.name)
-    writer = _Writer(robot, root)
+    writer = _Writer(model, root)
     writer.link(ROOT)
-    for part in parts:
-        writer.part(part, ROOT if part.parent == GROUND else _link(parts[part.parent].name))
-    for name, place in shown_places(robot).items():
+    for part in model.parts:
+        writer.part(part, ROOT if part.parent == GROUND else _link(model.parts[part.parent].name))
+    for name, place in model.places.items():
         writer.frame(name, place)
-    for loop in loops_of(robot):
+    for loop in model.loops:
         writer.loop(loop)
-    for row in couplings_of(robot):
+    for row in model.couplings:
         writer.mimic(row.name, row.joints, [float(c) for c in row.coefficients], float(row.offset))
-    rotors = {part.name: float(part.terms.motor_inertia) for part in parts if part.terms.motor_inertia}
+    rotors = {part.name: float(part.terms.motor_inertia) for part in model.parts if part.terms.motor_inertia}
     loops = {"closed_loop": writer.closed, "type": writer.types, "name_mot": robot.actuated_names}
-    loops |= {"rotor_inertia": rotors, "gravity": [float(value) for value in robot.tree.gravity]}
-    return root, loops, notes
+    return root, loops | {"rotor_inertia": rotors, "gravity": [float(value) for value in robot.tree.gravity]}
 
 
 class _Writer:
     """Writes links and joints of one document, and notes its loops."""
 
-    def __init__(self, robot: Robot, root: Element) -> None:
-        self.robot, self.root = robot, root
+    def __init__(self, model: RigidModel, root: Element) -> None:
+        self.model, self.robot, self.root = model, model.robot, root
         self.closed: list[list[str]] = []
         self.types: list[str] = []
         self.joints: dict[str, Element] = {}
 
     def link(self, name: str, part: RigidPart | None = None) -> None:
         """A link, with its inertia."""
-        link = ElementTree.SubElement(self.root, "link", name=name)
+        link = SubElement(self.root, "link", name=name)
         if part is None or not part.heavy:
             return
         centre, I = centred(part.body)
-        inertial = ElementTree.SubElement(link, "inertial")
-        ElementTree.SubElement(inertial, "origin", xyz=xml_row(centre), rpy="0 0 0")
-        ElementTree.SubElement(inertial, "mass", value=repr(float(part.body.m)))
-        ElementTree.SubElement(inertial, "inertia", {word: repr(float(I[place])) for word, place in ENTRIES.items()})
+        inertial = SubElement(link, "inertial")
+        SubElement(inertial, "origin", xyz=xml_row(centre), rpy="0 0 0")
+        SubElement(inertial, "mass", value=repr(float(part.body.m)))
+        SubElement(inertial, "inertia", {word: repr(float(I[place])) for word, place in ENTRIES.items()})
         self._drawn(link, part)
 
     def _drawn(self, link: Element, part: RigidPart) -> None:
@@ -169,20 +147,20 @@ class _Writer:
         sizes = np.sqrt(
             np.maximum(6 * (np.trace(I) - 2 * np.diag(I)) / part.body.m, (0.01 * self.robot.tree.length) ** 2)
         )
-        visual = ElementTree.SubElement(link, "visual")
-        ElementTree.SubElement(visual, "origin", xyz=xml_row(centre), rpy="0 0 0")
-        ElementTree.SubElement(ElementTree.SubElement(visual, "geometry"), "box", size=xml_row(sizes))
+        visual = SubElement(link, "visual")
+        SubElement(visual, "origin", xyz=xml_row(centre), rpy="0 0 0")
+        SubElement(SubElement(visual, "geometry"), "box", size=xml_row(sizes))
 
     def joint(
         self, name: str, kind: str, parent: str, child: str, rotation: Array, position: Array, axis: Array = E3[2]
     ) -> Element:
         """A joint between two links."""
-        joint = ElementTree.SubElement(self.root, "joint", name=name, type=kind)
-        ElementTree.SubElement(joint, "parent", link=parent)
-        ElementTree.SubElement(joint, "child", link=child)
-        ElementTree.SubElement(joint, "origin", xyz=xml_row(position), rpy=xml_row(roll_pitch_yaw(rotation)))
+        joint = SubElement(self.root, "joint", name=name, type=kind)
+        SubElement(joint, "parent", link=parent)
+        SubElement(joint, "child", link=child)
+        SubElement(joint, "origin", xyz=xml_row(position), rpy=xml_row(roll_pitch_yaw(rotation)))
         if kind not in ("fixed", "floating"):
-            ElementTree.SubElement(joint, "axis", xyz=xml_row(axis))
+            SubElement(joint, "axis", xyz=xml_row(axis))
         self.joints[name] = joint
         return joint
 
@@ -190,7 +168,7 @@ class _Writer:
         """A link of the tree on its joint."""
         joint, link_name, here = part.joint, _link(part.name), (part.rotation, part.position)
         if joint.pitch:
-            raise refuse(self.robot, NAME, f"the screw '{part.name}'", "export it as mjcf")
+            raise self.model.refuse(f"the screw '{part.name}'", "export it as mjcf")
         if joint.one_axis:
             kind = "prismatic" if joint.unit == "m" else "revolute" if part.limits else "continuous"
             added = self.joint(part.name, kind, parent, link_name, *here, E3[joint.axis])
@@ -218,7 +196,7 @@ class _Writer:
             self._limit(joint, part.limits, part.velocity_limit, part.effort_limit)
         damping, friction = part.terms.viscous + part.terms.damper, part.terms.coulomb
         if damping or friction:
-            ElementTree.SubElement(joint, "dynamics", damping=repr(float(damping)), friction=repr(float(friction)))
+            SubElement(joint, "dynamics", damping=repr(float(damping)), friction=repr(float(friction)))
 
     @staticmethod
     def _limit(
@@ -227,7 +205,7 @@ class _Writer:
     ) -> None:  # fmt: skip
         low, high = limits or (-FREE_RANGE, FREE_RANGE)
         words = {"lower": low, "upper": high, "effort": effort or FREE_RANGE, "velocity": velocity or FREE_RANGE}
-        ElementTree.SubElement(joint, "limit", {word: repr(float(value)) for word, value in words.items()})
+        SubElement(joint, "limit", {word: repr(float(value)) for word, value in words.items()})
 
     def frame(self, name: str, place: Place) -> None:
         """A frame fixed to a link."""
@@ -269,9 +247,9 @@ class _Writer:
     def mimic(self, name: str, joints: tuple[str, ...], ratios: list[float], offset: float) -> None:
         """A joint that follows another."""
         if len(joints) != 2:
-            raise refuse(self.robot, NAME, f"the coupling '{name}' of {len(joints)} joints", "export it as mjcf")
+            raise self.model.refuse(f"the coupling '{name}' of {len(joints)} joints", "export it as mjcf")
         words = {"joint": joints[1], "multiplier": repr(-ratios[1]), "offset": repr(offset)}
-        ElementTree.SubElement(self.joints[joints[0]], "mimic", words)
+        SubElement(self.joints[joints[0]], "mimic", words)
 
 
 def roll_pitch_yaw(R: Array) -> Array:

@@ -118,10 +118,6 @@ def base_parameters(robot: Robot, samples: int = 40, *, closed: bool = False) ->
     -------
     BaseParameters
         Names and values (kg, kg m, kg m^2) of the base parameters, and a robot that has only them.
-
-    Examples
-    --------
-    >>> parflex.base_parameters(parflex.load("rx90")).names[:2]
     """
     bent = next((link.name for link in robot.tree.links if link.body.size), None)
     if bent is not None:

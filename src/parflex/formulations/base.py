@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy
 
 from parflex.closure import mobility
 from parflex.closure.constraints import Closures, Loop
@@ -248,12 +247,8 @@ def pose_groups(planar: bool) -> Groups:
 
 def best_rows(closures: Closures, q: Array, dependent: Array) -> Array:
     """As many rows of the closures as there are dependent rates, those that determine them best at a pose."""
-    return _independent_columns(mobility.scaled_jacobian(closures, q)[:, dependent].T, len(dependent))
-
-
-def _independent_columns(matrix: Array, count: int) -> Array:
-    """So many columns of a matrix, those that are most independent."""
-    return np.sort(scipy.linalg.qr(matrix, mode="r", pivoting=True)[1][:count])
+    J = mobility.scaled_jacobian(closures, q)[:, dependent]
+    return np.sort(mobility.pivoted_columns(J.T, len(dependent))[0])
 
 
 def regular_leg_blocks(robot: Robot) -> list[tuple[Array, Array]]:
@@ -267,8 +262,8 @@ def regular_leg_blocks(robot: Robot) -> list[tuple[Array, Array]]:
             rows = np.concatenate([numbers[id(loop)] for loop in part.rows])
             at_poses = (mobility.scaled_jacobian(robot.closures, q) for q in robot.reference_poses)
             best = max((J[np.ix_(rows, part.columns)] for J in at_poses), key=mobility.rank)
-            picked = _independent_columns(best.T, mobility.rank(best))
-            columns = _independent_columns(best[picked], len(picked))
+            picked = np.sort(mobility.pivoted_columns(best.T, mobility.rank(best))[0])
+            columns = np.sort(mobility.pivoted_columns(best[picked], len(picked))[0])
             blocks.append((rows[picked], part.columns[columns]))
     return blocks
 

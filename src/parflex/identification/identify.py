@@ -125,10 +125,6 @@ def identify(
     -------
     Identified
         Base parameters with robust and white deviations, errors, what is undetermined, predictions.
-
-    Examples
-    --------
-    >>> parflex.identify(parflex.load("emps"), "DATA_EMPS.mat", "columns.toml", cutoff=100).parameters
     """
     one_of(estimator, ESTIMATORS, "estimator")
     mapped = read_column_map(columns, list(robot.actuated_names), passive_joints(robot))
@@ -230,7 +226,7 @@ def identify(
     missed = [k for k in range(len(base.kept)) if k not in solvable]
     return Identified(
         robot=robot.name, source=robot, parameters=parameters, covariance=fitted.robust,
-        undetermined=undetermined_parameters(base, missed, regressor, parameters, fitted.robust),
+        undetermined=undetermined_parameters(base, missed, regressor),
         residuals={item.record: item.measured - item.predicted for item in [*predictions, *later]},
         diagnostics=tuple(diagnostics), estimator=estimator, gains=gains, condition=fitted.condition,
         relative_error=share(left, efforts), per_motor=errors, validation=validation_of(regressor.rows, later),

@@ -125,10 +125,6 @@ def many_frequencies(
     ManyFrequencies
         Frequencies in Hz (poses x modes, NaN where the pose is impossible), the status of each pose, shapes if asked
         for.
-
-    Examples
-    --------
-    >>> found = parflex.many_frequencies(robot, ["x", "y"], [[0.0, 0.0], [0.01, 0.0]], modes=2)
     """
     coordinates, values = pose_table(robot, coordinates, poses)
     conditions = read_load_case(load_case, lock=lock, about=about, wrench=wrench)

@@ -335,11 +335,15 @@ class RowStatics:
     # -- stiffness -------------------------------------------------------------------------------------
 
     def multipliers(self, G: Array, F: Array) -> Array:
-        """Return those of the chosen rows, which make the dependent rows of F - J_tot^T lam vanish."""
+        """Return those of the chosen rows, which leave least of F - J_tot^T lam, without units."""
         lam = np.zeros((len(F), self.robot.closures.size))
         if len(self.dependent):
-            block = np.swapaxes(G[:, self.rows][:, :, self.dependent], 1, 2)
-            lam[:, self.rows] = np.linalg.solve(block, F[:, self.dependent, None])[:, :, 0]
+            A, free = G[:, self.rows], self.robot.free
+            block = np.swapaxes(A[:, :, self.dependent], 1, 2)
+            balanced = np.linalg.solve(block, F[:, self.dependent, None])  # all of them in equilibrium
+            left = (F[:, :, None] - np.swapaxes(A, 1, 2) @ balanced)[:, free] * self.rate_units[free, None]
+            A = A[:, :, free] * self.rate_units[free]
+            lam[:, self.rows] = (balanced + np.linalg.solve(A @ np.swapaxes(A, 1, 2), A @ left))[:, :, 0]
         return lam
 
     def _slopes(self, q: Array, J: Array, lam: Array, w: Array) -> Array:

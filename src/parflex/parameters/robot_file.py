@@ -84,13 +84,17 @@ def working_mode_starts(robot: Robot) -> dict[str, Any]:
 
 
 def write_design(
-    source: str, robot: Robot, design: Robot, settings: Mapping[str, float], target: Path, word: str
-) -> None:
+    source: str, robot: Robot, design: Robot, settings: Mapping[str, float], target: Path, word: str,
+    tables: Mapping[str, Any] | None = None,
+) -> None:  # fmt: skip
     """Write a file that extends that of `robot` by settings and the working mode of `design`, and load it again.
+
+    `tables` are written beside the settings.
 
     Raises `ParflexError` where the loaded robot has other numbers or another home than `design`; the file stays.
     """
-    write_text(target, extending_file_text(source, robot, {**working_mode_starts(design), **settings}, target, word))
+    changes = {**working_mode_starts(design), **settings, **(tables or {})}
+    write_text(target, extending_file_text(source, robot, changes, target, word))
     said, rigid = robot.description, robot.written is not None and robot.written.rigid
     actuation = robot.actuation if robot.actuation in said.actuation else None
     mode = robot.working_mode if robot.working_mode in said.working_modes else None

@@ -60,10 +60,6 @@ def frames(robot: Robot, pose: Pose | None = None) -> dict[str, FramePose]:
     dict[str, FramePose]
         `position` (m) and `rotation` (3 x 3, frame axes to world axes) by frame; unpacks as (position, rotation). Of a
         batch with a leading axis.
-
-    Examples
-    --------
-    >>> position, rotation = parflex.frames(robot, "home")["platform"]
     """
     place_or_rows = pose if is_batch(pose) else configure(robot, pose)
 

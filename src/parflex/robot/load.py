@@ -58,10 +58,6 @@ def load(
     -------
     Robot
         The robot: `coordinates`, `independent`, `motors`, `diagnostics`; accepted by all functions.
-
-    Examples
-    --------
-    >>> robot = parflex.load("3rrr", working_mode="+-+", payload=[0.2, 0, 0, 0])
     """
     table, (file, *parents) = load_table(source, settings)
     read = [] if source in catalogue_names() else [str(Path(file).absolute())]

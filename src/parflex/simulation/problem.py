@@ -17,12 +17,11 @@ import numpy as np
 from parflex.closure import mobility
 from parflex.closure.continuation import position_units
 from parflex.closure.mobility import scaled_jacobian
-from parflex.closure.partition import pivots, refuse_other_branch
-from parflex.codegen.llvm_jit import WRITTEN_OUT, compile_in_background
+from parflex.closure.partition import refuse_other_branch
+from parflex.codegen.llvm_jit import compile_in_background
 from parflex.codegen.model import Model, model_with
 from parflex.codegen.options import Options
 from parflex.codegen.outputs import closure_rows, contact_gaps, loses_power, open_tree, powers
-from parflex.codegen.simd_plan import simd_pays
 from parflex.codegen.step_programs import SPARSE_FORM, StepPrograms, step_programs
 from parflex.dynamics.contact_state import with_gates_for_run, with_stiction, with_stops
 from parflex.errors import InputError, did_you_mean
@@ -40,7 +39,8 @@ FAR = 3e-5  # typical lengths or rad: two steps of Newton leave at most the four
 SLACK = 1e-13  # rad or typical lengths: depths of contacts that are rounding
 SLACK_RATE = 1e-11  # of them in a second, or in a run that is shorter: rates of joints that are rounding
 RUN_LIMIT = 2_000_000  # operators of a run's model: it is not read, and minutes are better than a refusal
-MANY_ELEMENTS = 24  # of flexible links: below that, writing all out takes seconds and runs as fast or faster
+MANY_ELEMENTS = 6  # of flexible links, from which shared functions run as fast as code written out, and are made faster
+LONG = 40_000  # instructions of a model that take seconds to compile
 PAIRED = 200_000  # instructions: between the calls of longer models a second lane takes seconds more to compile
 PASSING_WIDTH = 1e-3  # rad/s or m/s over which friction changes its sign on the way through singular poses
 MODEL_NAMES = {"motors": "state-rates-driven", "platform": "state-rates-following", "efforts": "state-rates"}
@@ -176,14 +176,12 @@ class Problem:
     def _paired(self) -> bool:
         """Return whether two stages are evaluated side by side."""
         program = self.model.machine_code()[0].program
-        if "pairs" not in self.numbers or program.length <= WRITTEN_OUT:
-            return "pairs" in self.numbers
-        return program.length <= PAIRED and not simd_pays(program)  # legs side by side take less time
+        return "pairs" in self.numbers and program.length <= PAIRED
 
     @property
     def is_long(self) -> bool:
         """Return whether the model takes seconds to compile."""
-        return self.model.program.length > WRITTEN_OUT
+        return self.model.program.length > LONG
 
     def begin_compilation(self, inputs: Trajectory, method: Method, judging: bool) -> None:
         """Compile long programs and the loop in the background."""
@@ -264,7 +262,7 @@ def _address(program: Model | None) -> int:
 def _addresses(programs: StepPrograms | None, names: tuple[str, str]) -> dict[str, int]:
     """Return fields of a system with the addresses of both programs."""
     kernels = () if programs is None else programs.kernels
-    if kernels and kernels[0].program.length > WRITTEN_OUT:
+    if kernels and kernels[0].program.length > LONG:
         compile_in_background(kernels[0].program.name, partial(kernels[0].address, "one"))
         kernels[1].address("one")
     return {name: kernel.address("one") for name, kernel in zip(names, kernels, strict=False)}
@@ -463,7 +461,8 @@ class PartitionWatch:
         refuse_other_branch(J, robot.mobility.rank)
         candidates = []
         for weights in (np.ones(robot.tree.n), robot.preference):
-            dependent = set(self.free[pivots(J * weights[self.free], robot.mobility.rank)])
+            columns, _ = mobility.pivoted_columns(J * weights[self.free], robot.mobility.rank)
+            dependent = set(self.free[columns])
             names = tuple(robot.tree.rate_names[k] for k in robot.free if k not in dependent)
             candidates.append((self.quality(J, names), names))
         quality, names = max(candidates)

@@ -179,10 +179,6 @@ def simulate(
     -------
     Run
         Columns by name over time `t` (s): frames (m, rad), efforts (N, N m), energies (J); settings and a summary.
-
-    Examples
-    --------
-    >>> run = parflex.simulate(parflex.load("dualemps"), "square", 2.0, without=["friction"])
     """
     outputs = outputs if isinstance(outputs, str) else expand_places(outputs, "outputs")
     frames = None if frames is None else expand_places(frames, "frames")

@@ -109,10 +109,6 @@ def equilibrium(
     -------
     Equilibrium
         The configuration at rest, how the robot is held and loaded, and the number of Newton steps.
-
-    Examples
-    --------
-    >>> rest = parflex.equilibrium(robot, "pose-3", wrench={"platform": [0, 0, -20]})
     """
     case = full_load_case(lock, None, load)
     if case.about == "undeformed":

@@ -7,6 +7,8 @@ Otherwise the stable states are followed by arc length in motion and load factor
 released to all of the loads: F(q, s) = s F_1(q) + (1 - s) (F_0(q) - F_0(q_0)). F_1 are the forces under all loads and
 F_0 those without loads. Where loads alone hold a coordinate, as the weight holds a pendulum, F_0 = F_1. The path ends
 at a critical point, where the tangent stiffness becomes singular: states beyond it are not searched.
+
+Steps, arcs and planes are those of all rates without units, so that they do not depend on the independent rates.
 """
 
 from __future__ import annotations
@@ -66,11 +68,6 @@ class States(Record):
         for name in (field.name for field in fields(self) if field.name != "partition"):
             getattr(self, name)[rows] = getattr(other, name)
         return self
-
-    def over_rates(self, along: Array) -> Array:
-        """Return directions over the independent rates and the load factor, of unit length."""
-        own = along[:, np.append(self.partition.independent, along.shape[1] - 1)]
-        return own / np.linalg.norm(own, axis=1)[:, None]
 
 
 class StaticModel(Protocol):
@@ -223,12 +220,14 @@ def _corrected(
     step, along_step = np.zeros_like(across[:, :-1]), np.zeros(len(rows))  # without units, and the stiffness along it
     for number in itertools.count():  # bounds fall below rounding, which ends it
         inverse, loads = inverse_of(model, at), np.stack([at.force, at.load], axis=2)
-        solved, plane = inverse.matrices @ loads, at.over_rates(across[going])
+        solved, motions = inverse.matrices @ loads, at.motions / model.rate_units[:, None]
+        plane, upward = np.einsum("rn,rnj->rj", across[going, :-1], motions), across[going, -1]
         away, ahead = solved[:, :, 0], -solved[:, :, 1]  # motions per load factor
         with np.errstate(all="ignore"):
-            more = np.sum(plane[:, :-1] * away, axis=1) / (plane[:, -1] + np.sum(plane[:, :-1] * ahead, axis=1))
+            more = np.sum(plane * away, axis=1) / (upward + np.sum(plane * ahead, axis=1))
         x = more[:, None] * ahead - away
-        size, bound = np.sqrt(np.sum(x * x, axis=1) + more * more), CONTRACTION**number * reach[going]
+        motion = (motions @ x[:, :, None])[:, :, 0]
+        size, bound = np.sqrt(np.sum(motion * motion, axis=1) + more * more), CONTRACTION**number * reach[going]
         if number == 0:
             stands = size <= NEAR
         stable = np.array([is_positive(K) for K in at.K])
@@ -239,7 +238,7 @@ def _corrected(
         steady = (now <= STEADY * along_step[going]) & (now >= along_step[going] / STEADY) | (way[going] <= NEAR)
         good = inverse.ok & ~inverse.driven(loads) & (stable & steady | stands[going] | free[going])
         good &= size <= np.maximum(bound, ROUNDING)
-        step[going] = (at.motions @ x[:, :, None])[:, :, 0] / model.rate_units
+        step[going] = motion
         along_step[going] = -np.sum(x * at.force, axis=1)
         way[going] += size
         last = (size <= np.maximum(near[going], np.maximum(QUADRATIC * way[going], FINE))) | (bound < ROUNDING)
@@ -260,8 +259,8 @@ def _corrected(
 def _over_all_rates(model: StaticModel, at: States, ahead: Array) -> Array:
     """Return unit directions of the path over all rates and the load factor."""
     motions = (at.motions @ ahead[:, :, None])[:, :, 0] / model.rate_units
-    length = np.sqrt(1.0 + np.sum(ahead * ahead, axis=1))
-    return np.concatenate([motions, np.ones((len(ahead), 1))], axis=1) / length[:, None]
+    along = np.concatenate([motions, np.ones((len(ahead), 1))], axis=1)
+    return along / np.linalg.norm(along, axis=1)[:, None]
 
 
 def _follow(model: StaticModel, equilibria: Equilibria, rows: Array) -> None:
@@ -283,7 +282,7 @@ def _follow(model: StaticModel, equilibria: Equilibria, rows: Array) -> None:
         if not len(going):
             break
         at = here.of_rows(going)
-        own = at.over_rates(along[going])
+        own = along[going][:, np.append(at.partition.independent, n)]
         step = np.minimum(arc[going], (1.0 - share[going]) / own[:, -1])
         last = step < arc[going]
         curve = bend[going][:, np.append(at.partition.independent, n)]
@@ -299,7 +298,7 @@ def _follow(model: StaticModel, equilibria: Equilibria, rows: Array) -> None:
             rows[going],
         )
         equilibria.steps[rows[going]] += point.steps
-        turn = np.sum(point.states.over_rates(point.along) * point.states.over_rates(along[going]), axis=1)
+        turn = np.sum(point.along * along[going], axis=1)
         found = closed & point.ok
         fold = found & (turn <= -ALIGNED) & (step <= FOLD_ARC)  # the path of stable states turned back
         good = found & point.stable & (point.share <= 1.0) & ((turn >= ALIGNED) | (step <= 2 * SHORTEST_ARC))

@@ -106,8 +106,15 @@ def multipliers(configuration: Configuration, F: Array) -> Array:
     return lam
 
 
+def nearest_multipliers(configuration: Configuration, F: Array) -> Array:
+    """Lam that leaves least of F - J_tot^T lam, without units: unbalanced forces do not depend on dependent rates."""
+    free, units = configuration.robot.free, configuration.robot.tree.rate_units
+    rows = configuration.closure_jacobian[:, free] * units[free]
+    return np.linalg.lstsq(rows.T, (F * units)[free], rcond=1e-9)[0] if len(rows) else np.zeros(0)
+
+
 def tangent_stiffness(configuration: Configuration, loading: AppliedLoads, acting: Array | None = None) -> Array:
-    """K = dc/dq of the reduced forces along the independent rates; `acting` are the forces F where they are known."""
+    """K = dc/dq of the reduced forces along the independent rates; `acting` are forces F that may be unbalanced."""
     return configuration.J.T @ forces_along(configuration, loading, configuration.J, acting)
 
 
@@ -116,7 +123,10 @@ def forces_along(
 ) -> Array:
     """How F - J_tot^T lam changes along columns of motions that the closures allow, for constant lam."""
     tree = configuration.robot.tree
-    lam = multipliers(configuration, loading.forces(configuration) if acting is None else acting)
+    if acting is None:
+        lam = multipliers(configuration, loading.forces(configuration))
+    else:
+        lam = nearest_multipliers(configuration, acting)
     dual_configuration = Configuration(configuration.robot, tree.moved(configuration.q, seed_slopes(motions)))
     return slopes(loading.closed_forces(dual_configuration, lam), motions.shape[1])
 

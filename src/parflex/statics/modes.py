@@ -124,10 +124,6 @@ def natural_frequencies(
     Modes
         `frequencies` in Hz, `shapes` over all coordinates (mass-normalised), `damping` ratios, `free_motions`; with
         `converge` also `refinement`.
-
-    Examples
-    --------
-    >>> parflex.natural_frequencies(parflex.load("navaro"), "pose-3", modes=3).frequencies
     """
     case = full_load_case(lock, about, load, loads_matter=False)
     if converge is None:

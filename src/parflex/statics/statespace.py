@@ -114,10 +114,6 @@ def state_space(
     -------
     StateSpace
         `A`, `B`, `C`, `D` (SI) with the names of states, inputs and outputs; unpacks as (A, B, C, D).
-
-    Examples
-    --------
-    >>> A, B, C, D = parflex.state_space(robot, ["11"], ["17.y"], servo=1e6)
     """
     case = full_load_case(lock, about, load, loads_matter=False)
     model = linear_model_of(robot, pose, case, forced_frames(inputs))

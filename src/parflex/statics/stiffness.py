@@ -150,10 +150,6 @@ def deflection(
     -------
     Deflection
         Displacements of frames (m, rad, world axes), efforts of the motors (N, N m), section forces of beams (N, N m).
-
-    Examples
-    --------
-    >>> bent = parflex.deflection(robot, "pose-3", wrench={"platform": [0, 0, -20]})
     """
     return deflection_of(robot, pose, full_load_case(lock, about, load), frames)
 

@@ -61,10 +61,6 @@ def plan_motion(
     Trajectory
         Motion for `simulate`; `at(t)` has position, velocity and acceleration of the motors (SI), `table(step)` all of
         them, `timing` how a time-optimal one was found.
-
-    Examples
-    --------
-    >>> plan = parflex.plan_motion(robot, {"moves": [{"left.1": 0.2}], "law": "septic", "duration": 0.5})
     """
     given = dict(zip(LIMIT_KEYS, (effort_limit, velocity_limit, acceleration_limit), strict=True))
     limits = {key: value for key, value in given.items() if value is not None}

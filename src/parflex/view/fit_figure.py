@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from parflex.fit import Fit
 from parflex.identification.preprocess import filtered_motion, mean_spectrum
 from parflex.identification.recordings import Recording
 from parflex.identification.result import Identified, Prediction
@@ -43,21 +44,18 @@ def draw_identified(found: Identified, path: str | Path | None = None, record: i
     """
     prediction = found.predictions[record]
     rows = found.rows[:MOST_ROWS]
-    with drawing(path, 0.8 + 1.7 * len(rows)) as figure:
-        panels = figure.subplots(len(rows), 1, sharex=True, squeeze=False)[:, 0]
-        for j, (panel, name) in enumerate(zip(panels, rows, strict=True)):
-            panel.plot(prediction.t, prediction.measured[:, j], color=REST, linewidth=2.2, label="measured")
-            panel.plot(prediction.t, prediction.predicted[:, j], color=LINES[0], linewidth=0.8, label="predicted")
-            panel.plot(
-                prediction.t,
-                prediction.measured[:, j] - prediction.predicted[:, j],
-                color=LINES[1],
-                linewidth=0.7,
-                label="residual",
-            )
+    with drawing(path, 0.8 + 2.2 * len(rows)) as figure:
+        panels = figure.subplots(2 * len(rows), 1, sharex=True, height_ratios=[3, 1] * len(rows))
+        for j, (panel, under, name) in enumerate(zip(panels[::2], panels[1::2], rows, strict=True)):
+            measured, predicted = prediction.measured[:, j], prediction.predicted[:, j]
+            panel.plot(prediction.t, measured, color=REST, linewidth=2.2, label="measured")
+            panel.plot(prediction.t, predicted, color=LINES[0], linewidth=0.8, label="predicted")
+            under.plot(prediction.t, measured - predicted, color=LINES[1], linewidth=0.7)
             panel.set_ylabel(f"{name} (N, N m)")
-        panels[0].legend(ncols=3, loc="lower right", bbox_to_anchor=(1.0, 1.0))
-        panels[0].set_title(f"{Path(prediction.record).name}: relative error {_percent(prediction)}")
+            under.set_ylabel("residual")
+        figure.align_ylabels()
+        panels[0].legend(ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0))
+        panels[0].set_title(f"{Path(prediction.record).name}: relative error {_percent(prediction)}", loc="left")
         panels[-1].set_xlabel("time (s)")
     return figure
 
@@ -141,13 +139,13 @@ def draw_parameters(found: Identified, path: str | Path | None = None) -> Figure
     return figure
 
 
-def draw_correlations(found: Identified, path: str | Path | None = None) -> Figure:
-    """Correlation of the estimates: near 1 or -1 the motion determines only a combination of two parameters.
+def draw_correlations(found: Fit, path: str | Path | None = None) -> Figure:
+    """Correlation of the estimates: near 1 or -1 the measurements determine only a combination of two parameters.
 
     Parameters
     ----------
-    found : Identified
-        Answer of `identify`.
+    found : Fit
+        Answer of `identify` or `calibrate`.
     path
         See `parflex.api.WORDS`.
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from parflex.checks import one_of
 from parflex.closure.continuation import position_units
 from parflex.codegen.emit_c import emit_c
 from parflex.codegen.model import Model, model
@@ -17,10 +19,11 @@ from parflex.codegen.signals_table import POSITIONS
 from parflex.codegen.trace import MODELS
 from parflex.codegen.tracer import Tracer
 from parflex.control.laws import LAWS, Law, gains_from, make_law
-from parflex.errors import InputError, did_you_mean
+from parflex.errors import InputError
 from parflex.exchange.fmu.description_xml import Variable
-from parflex.exchange.fmu.plant import column_unit, unit_files
+from parflex.exchange.fmu.plant import c_table, column_unit, unit_files
 from parflex.records import Record
+from parflex.recursion.kinematics import pose as pose_of
 from parflex.robot.configuration import Pose, configure
 from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
@@ -33,6 +36,7 @@ REMEMBERED = {"last": "q", "guess": "q"}  # groups of inputs that are outputs of
 OF_POSITION = (*POSITIONS, "position", "rotation", "turn")  # groups that start at home, the others at rest
 GIVING = ("motor_position", "measured", "position", "rotation")  # groups that say where the robot is
 OPEN_LOOP = 1e-6  # typical lengths: positions of closed poses that are given with seven digits
+NOT_OPEN = "static double opening(const State *s) { return (void)s, 0; }\n"
 HEAD = """#include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -63,15 +67,13 @@ class FmuController(Record):
         for name, program in self.programs.items():
             files |= emit_c(replace(program, name=name))
         main = self.programs["program_main"]
-        constants = len(main.split()[0].outputs) if main.parameters else 0
-        sizes = {"INPUTS": len(self.inputs), "COLUMNS": len(self.outputs), "MEMORY": len(self.memory), "STATES": 0}
-        sizes |= {"PARAMETERS": len(self.parameters)}
-        state = {"inputs": len(self.inputs), "columns": len(self.outputs), "parameters": len(self.parameters)}
-        state |= {
-            "memory": len(self.memory) + self.given,
-            "found": len(self.memory) + self.given,
-            "constants": constants,
-        }
+        starts = {"inputs": [value for *_, value in self.inputs], "memory": [value for *_, value in self.memory]}
+        starts["memory"] += starts["inputs"][: self.given]
+        starts["parameters"] = [value for _, value in self.parameters.values()]
+        state = {"columns": len(self.outputs), **{word: len(values) for word, values in starts.items()}}
+        sizes = {word.upper(): state[word] for word in ("inputs", "columns", "parameters")}
+        sizes |= {"MEMORY": len(self.memory), "STATES": 0}
+        state |= {"found": state["memory"], "constants": len(main.split()[0].outputs) if main.parameters else 0}
         lines = [f'#include "{name}.h"' for name in self.programs] + [f"#define {w} {n}" for w, n in sizes.items()]
         lines += ["typedef struct {", "  double now;", *(f"  double {w}[{max(n, 1)}];" for w, n in state.items())]
         lines += [
@@ -80,18 +82,12 @@ class FmuController(Record):
             "static void start_of(State *s) {",
             "  memset(s, 0, sizeof *s);",
         ]
-        begins = {"inputs": [v for *_, v in self.inputs], "memory": [v for *_, v in self.memory]}
-        begins["memory"] += [value for _, _, value in self.inputs[: self.given]]
-        begins["parameters"] = [value for _, value in self.parameters.values()]
-        for word, values in begins.items():
+        for word, values in starts.items():
             if values:
-                numbers = ", ".join(repr(float(value)) for value in values)
-                lines += [f"  static const double {word}[] = {{{numbers}}};"]
-                lines += [f"  memcpy(s->{word}, {word}, sizeof {word});"]
+                lines += [f"  {c_table('double', word, values)}", f"  memcpy(s->{word}, {word}, sizeof {word});"]
         setup = "program_main_setup((s)->parameters, (s)->constants)" if main.parameters else "(void)(s)"
         lines += ["}", f"#define SET_UP(s) {setup}"]
-        arguments = "x, s->constants, y" if main.parameters else "x, y"
-        call = f"program_main({arguments})".replace("s->", "(s)->")
+        call = f"program_main(x, {'(s)->constants, ' if main.parameters else ''}y)"
         lines.append(f"#define MAIN(s, x, y) {call if main.status is not None else f'({call}, 0)'}")
         return files | unit_files(HEAD + "\n".join(lines) + "\n" + self.text, ("function.c",), self.kind, fmi, token)
 
@@ -105,26 +101,42 @@ class FmuController(Record):
 
 
 def make_controller(
-    robot: Robot, law: str | None, name: str | None, coordinates: str | None, pose: Pose | None,
-    parameters: Sequence[str] | str, without: Sequence[str], kind: str,
-) -> FmuController:  # fmt: skip
+    robot: Robot,
+    law: str | None,
+    name: str | None,
+    coordinates: str | None,
+    pose: Pose | None,
+    parameters: Sequence[str] | str,
+    without: Sequence[str],
+    kind: str,
+) -> FmuController:
     """The law, or the model."""
     q = configure(robot, pose).q
     if law is not None and name is not None:
         raise InputError("a controller is a law or a model", key="law", value=law, hint="give one of them")
     if law is not None:
-        if law not in LAWS:
-            raise InputError(f"there is no law '{law}'", key="law", value=law, hint=did_you_mean(law, LAWS))
-        return _law_controller(make_law(acting_robot(robot, without), law, gains_from()), q, kind)
-    known = [model_name for model_name in MODELS if model_name not in OF_TIME]
-    if name not in known:
-        raise InputError(f"there is no model '{name}'", key="model", value=name, hint=did_you_mean(str(name), known))
-    made = model(robot, str(name), parameters=parameters or "numbers", without=without, coordinates=coordinates)  # type: ignore[arg-type]
-    return _model_controller(robot, made, str(name), q, kind)
+        made = make_law(acting_robot(robot, without), one_of(law, LAWS, "law"), gains_from())
+        return _law_controller(made, q, kind)
+    one_of(name, [word for word in MODELS if word not in OF_TIME], "model")
+    words: Any = {"parameters": parameters or "numbers", "coordinates": coordinates}
+    made_model = model(robot, str(name), without=without, **words)
+    return _model_controller(robot, made_model, str(name), q, kind)
 
 
 def _unit(unit: str) -> str:
     return unit.replace(" ", ".").replace("²", "2")
+
+
+def _signals(made: Model, direction: str, group: str | None = None) -> list[dict[str, Any]]:
+    """Signals of a direction, or of one of its groups."""
+    signals = [signal for signal in made.signals if signal["direction"] == direction]
+    return signals if group is None else [signal for signal in signals if signal["group"] == group]
+
+
+def _parameters(made: Model) -> dict[str, tuple[str, float]]:
+    """Unit and value of each parameter."""
+    units = {signal["index"]: _unit(signal["unit"]) for signal in _signals(made, "parameter")}
+    return {name: (units.get(k, ""), made.parameters[name]) for k, name in enumerate(made.program.parameters)}
 
 
 def _law_controller(law: Law, q: Array, kind: str) -> FmuController:
@@ -133,143 +145,94 @@ def _law_controller(law: Law, q: Array, kind: str) -> FmuController:
     tree = robot.tree
     links = [tree.links[tree.number(name)] for name in law.sensed]
     places = [link.q.start for link in links]
-    units = [column_unit(f"q.{name}", robot) for name in law.sensed]
-    rates = [column_unit(f"qd.{name}", robot) for name in law.sensed]
-    inputs = [(f"q.{name}", units[k], float(q[places[k]])) for k, name in enumerate(law.sensed)]
-    inputs += [(f"qd.{name}", rates[k], 0.0) for k, name in enumerate(law.sensed)]
-    signals = [
-        signal
-        for signal in law.program.signals
-        if signal["direction"] == "input" and signal["group"] not in ("q", "qd")
+    starts = [float(q[place]) for place in places]
+    inputs = [
+        (f"q.{name}", column_unit(f"q.{name}", robot), value) for name, value in zip(law.sensed, starts, strict=True)
     ]
+    inputs += [(f"qd.{name}", column_unit(f"qd.{name}", robot), 0.0) for name in law.sensed]
     if law.name == "ctc-task":
         here = configure(robot, {name: float(q[tree.position_names.index(name)]) for name in robot.actuated_names}).q
         inputs += _task_reference(law.program, robot, here)
     else:
         words = {"reference": "q", "reference_rate": "qd", "reference_acceleration": "qdd"}
-        starts = {"reference": [float(q[p]) for p in places]}
-        for k, signal in enumerate(signals):
-            value = starts.get(signal["group"], [0.0] * m)[k % m]
+        references = [signal for signal in _signals(law.program, "input") if signal["group"] in words]
+        for k, signal in enumerate(references):
+            value = starts[k % m] if signal["group"] == "reference" else 0.0
             inputs.append((f"reference.{words[signal['group']]}.{signal['name']}", _unit(signal["unit"]), value))
     outputs = [(f"effort.{name}", column_unit(f"effort.{name}", robot)) for name in robot.actuated_names]
     memory = [
         (f"q.{name}", column_unit(f"q.{name}", robot), float(v)) for name, v in zip(tree.position_names, q, strict=True)
     ]
-    owned = {
-        signal["index"]: _unit(signal["unit"]) for signal in law.program.signals if signal["direction"] == "parameter"
-    }
-    parameters = {
-        name: (owned.get(k, ""), law.program.parameters[name]) for k, name in enumerate(law.program.program.parameters)
-    }
-    lengths = [float(tree.rate_units[link.v.start]) for link in links]
     anywhere = not any(link.wound for link in tree.links)  # springs tell a turn from the next
     turning = [link.periodic and anywhere for link in links]
-    located = _Located(tree, [int(p) for p in places], turning, lengths)
+    lengths = [float(tree.rate_units[link.v.start]) for link in links]
+    located = _Located(tree, places, turning, lengths)
     locate = _LAW_LOCATE.format(outputs=len(law.geometry.program.outputs))
     text = located.text(locate) + _LAW.format(reference=len(inputs) - 2 * m)
     programs = {"program_geometry": law.geometry.program, "program_main": law.program.program}
+    parameters = _parameters(law.program)
     return FmuController(inputs, outputs, memory, parameters, programs, text, f"the law {law.name}", kind, m)
 
 
 def _task_reference(program: Model, robot: Robot, q: Array) -> list[tuple[str, str, float]]:
     """Pose, twist and acceleration that the end effector should have; at the start those of the robot at rest."""
-    from parflex.recursion.kinematics import pose as pose_of
-
     R, p = pose_of(robot.tree, q).of(robot.tree.places[robot.tree.end_effector])
     starts = {"position": list(p), "rotation": list(np.ravel(R))}
     result = []
     for group, shape in program.inputs.items():
-        if group in ("q", "qd"):
-            continue
-        group_signals = [
-            signal for signal in program.signals if signal["direction"] == "input" and signal["group"] == group
-        ]
-        values = starts.get(group, [0.0] * int(np.prod(shape)))
-        result += [
-            (f"reference.{signal['name']}", _unit(signal["unit"]), float(v))
-            for signal, v in zip(group_signals, values, strict=True)
-        ]
+        if group not in ("q", "qd"):
+            values = starts.get(group, [0.0] * int(np.prod(shape)))
+            signals = zip(_signals(program, "input", group), values, strict=True)
+            result += [(f"reference.{signal['name']}", _unit(signal["unit"]), float(v)) for signal, v in signals]
     return result
 
 
 def _model_controller(robot: Robot, made: Model, name: str, q: Array, kind: str) -> FmuController:
     """Inputs and outputs of the program; a guess is what was found in the step before."""
     sizes = {group: int(np.prod(shape)) for group, shape in made.inputs.items()}
-    remembered = [
-        g for g in sizes if REMEMBERED.get(g) in made.outputs and sizes[g] == len(q) and set(sizes) & set(GIVING)
-    ]
-    remembered, starts = remembered[:1], _where(robot, made, q)
+    located = set(sizes) & set(GIVING)
+    guess = next((g for g in sizes if located and REMEMBERED.get(g) in made.outputs and sizes[g] == len(q)), None)
+    starts, places = _where(robot, made, q), dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
     inputs: list[tuple[str, str, float]] = []
     memory: list[tuple[str, str, float]] = []
     lines: list[str] = []
-    specified_count = 0
-    order = sorted(sizes, key=lambda group: group not in GIVING)  # of inputs: those first
-    places = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
+    given = 0
     rotations: list[tuple[int, int]] = []
-    for group in order:
-        size, first = sizes[group], places[group]
-        group_signals = [
-            signal for signal in made.signals if signal["direction"] == "input" and signal["group"] == group
-        ]
-        values = q if group in remembered else starts.get(group, np.zeros(size))
-        into = memory if group in remembered else inputs
-        specified = bool(remembered) and group in GIVING
-        source = "guess" if group in remembered else "given" if specified else "s->inputs"
-        lines.append(f"  memcpy(x + {first}, {source} + {len(into)}, sizeof(double) * {size});")
-        rotations += [(len(inputs), made.inputs[group][0])] if specified and group == "rotation" else []
-        specified_count += size if specified else 0
-        prefix = "q" if group in remembered else group
-        into += [
-            (f"{prefix}.{signal['name']}", _unit(signal["unit"]), float(v))
-            for signal, v in zip(group_signals, values, strict=True)
-        ]
-    outputs = [
-        (
-            signal["group"] if signal["name"] == signal["group"] else f"{signal['group']}.{signal['name']}",
-            _unit(signal["unit"]),
-        )
-        for signal in made.signals
-        if signal["direction"] == "output"
-    ]
-    inside = {entry for entry, _, _ in inputs}
-    outputs = [(f"{word} out" if word in inside else word, unit) for word, unit in outputs]
+    for group in sorted(sizes, key=lambda group: group not in GIVING):  # first those that say where the robot is
+        size, locates, into = sizes[group], guess is not None and group in GIVING, memory if group == guess else inputs
+        source = "guess" if group == guess else "given" if locates else "s->inputs"
+        lines.append(f"  memcpy(x + {places[group]}, {source} + {len(into)}, sizeof(double) * {size});")
+        rotations += [(len(inputs), made.inputs[group][0])] if locates and group == "rotation" else []
+        given += size if locates else 0
+        prefix, values = ("q", q) if group == guess else (group, starts.get(group, np.zeros(size)))
+        signals = zip(_signals(made, "input", group), values, strict=True)
+        into += [(f"{prefix}.{signal['name']}", _unit(signal["unit"]), float(v)) for signal, v in signals]
+    inside, outputs = {word for word, _, _ in inputs}, []
+    for signal in _signals(made, "output"):
+        group, own = signal["group"], signal["name"]
+        word = group if own == group else f"{group}.{own}"
+        outputs.append((f"{word} out" if word in inside else word, _unit(signal["unit"])))
     ends = dict(zip(made.outputs, np.cumsum([0, *(int(np.prod(s)) for s in made.outputs.values())]), strict=False))
-    at = int(ends[REMEMBERED[remembered[0]]]) if remembered else 0
+    at = 0 if guess is None else int(ends[REMEMBERED[guess]])
     sums = {"inputs": sum(sizes.values()), "lines": "\n".join(lines), "at": at, "outputs": len(outputs)}
-    lengths = [robot.tree.length if unit == "m" else 1.0 for _, unit, _ in inputs[:specified_count]]
-    known = list(robot.tree.position_names)
-    words = [entry.partition(".")[2] for entry, _, _ in inputs[:specified_count]]
+    known, words = list(robot.tree.position_names), [word.partition(".")[2] for word, _, _ in inputs[:given]]
+    lengths = [robot.tree.length if unit == "m" else 1.0 for _, unit, _ in inputs[:given]]
     joints = [known.index(word) if word in known and not rotations else -1 for word in words]
-    located = _Located(robot.tree, joints, [False] * specified_count, lengths, tuple(rotations))
-    programs = {"program_main": made.program}
+    place = _Located(robot.tree, joints, [False] * given, lengths, tuple(rotations))
+    programs, opened = {"program_main": made.program}, NOT_OPEN
     if "q" in sizes and sizes["q"] == len(q) and robot.closures.size:
         programs["program_opening"] = _opening(robot)
-        last = f"s->inputs + {[entry for entry, _, _ in inputs].index(_first_of(made, 'q'))}"
-        opened = _OPENING.format(count=len(programs["program_opening"].outputs), q=last)
-    else:
-        opened = "static double opening(const State *s) { return (void)s, 0; }\n"
-    text = located.text(_MODEL_LOCATE.format(**sums) if remembered else "", opened)
-    guesses = "  const double *guess = s->found, *given = s->found + LOCATED;\n" if remembered else ""
+        first = [word for word, _, _ in inputs].index(f"q.{_signals(made, 'input', 'q')[0]['name']}")
+        opened = _OPENING.format(count=len(programs["program_opening"].outputs), q=f"s->inputs + {first}")
+    text = place.text("" if guess is None else _MODEL_LOCATE.format(**sums), opened)
+    guesses = "" if guess is None else "  const double *guess = s->found, *given = s->found + LOCATED;\n"
     text += _MODEL.format(guesses=guesses, **sums)
-    owned = {signal["index"]: _unit(signal["unit"]) for signal in made.signals if signal["direction"] == "parameter"}
-    parameters: Mapping[str, tuple[str, float]] = {
-        word: (owned.get(k, ""), made.parameters[word]) for k, word in enumerate(made.program.parameters)
-    }
-    return FmuController(
-        inputs, outputs, memory, dict(parameters), programs, text, f"the model {name}", kind, specified_count
-    )
-
-
-def _first_of(made: Model, group: str) -> str:
-    return f"{group}." + next(
-        str(signal["name"]) for signal in made.signals if signal["direction"] == "input" and signal["group"] == group
-    )
+    title = f"the model {name}"
+    return FmuController(inputs, outputs, memory, _parameters(made), programs, text, title, kind, given)
 
 
 def _where(robot: Robot, made: Model, q: Array) -> dict[str, Array]:
     """Groups of positions at a pose; others that start at home."""
-    from parflex.recursion.kinematics import pose as pose_of
-
     tree = robot.tree
     starts = {group: np.ravel(values) for group, values in made.sample.items() if group in OF_POSITION}
 
@@ -286,8 +249,6 @@ def _where(robot: Robot, made: Model, q: Array) -> dict[str, Array]:
 
 def _opening(robot: Robot) -> Program:
     """All positions in, how far each row of the closures is open out."""
-    from parflex.recursion.kinematics import pose as pose_of
-
     tracer = Tracer()
     rows = robot.closures.linear_residual(pose_of(robot.tree, tracer.group("q", robot.tree.nq)))
     return make_program(tracer.graph, "program_opening", {"opening": rows}, [], OPERATOR_LIMIT)
@@ -303,16 +264,14 @@ class _Located:
     units: Sequence[float]
     rotations: tuple[tuple[int, int], ...] = ()  # first entry and size of matrices among them
 
-    def text(self, locate: str, opening: str = "static double opening(const State *s) { return (void)s, 0; }\n") -> str:
+    def text(self, locate: str, opening: str = NOT_OPEN) -> str:
         """Tables, and the function that finds positions from a guess, if there is one."""
-        tables = {"position_units": list(position_units(self.tree)), "given_units": list(self.units)}
         lines = [f"#define LOCATED {self.tree.nq if locate else 0}", f"#define GIVEN {len(self.places)}"]
         lines += [f"#define NEAR_BY {LOOK!r}", f"#define OPEN_LOOP {OPEN_LOOP * self.tree.length!r}"]
         if locate:
-            for name, whole in (("turning", self.turning), ("given_places", self.places)):
-                lines.append(f"static const int {name}[] = {{{', '.join(str(int(v)) for v in [*whole, 0])}}};")
-            for name, values in tables.items():
-                lines.append(f"static const double {name}[] = {{{', '.join(repr(float(v)) for v in [*values, 1])}}};")
+            lines += [c_table("int", "turning", self.turning, 0), c_table("int", "given_places", self.places, 0)]
+            lines.append(c_table("double", "position_units", position_units(self.tree), 1))
+            lines.append(c_table("double", "given_units", self.units, 1))
             calls = "".join(f" make_rotation(given + {first}, {size});" for first, size in self.rotations)
             lines += [_ROTATIONS, f"static void make_rotations(double *given) {{ (void)given;{calls} }}"]
         return "\n".join(lines) + "\n" + locate + opening

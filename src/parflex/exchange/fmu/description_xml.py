@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
+from xml.etree.ElementTree import SubElement
 
 Element = ElementTree.Element
 BASE = {  # exponents of SI units
@@ -61,88 +62,75 @@ def description(about: ModelDescription, variables: Sequence[Variable], fmi: int
     elif about.differentiates:
         able |= {"providesDirectionalDerivative" + ("" if fmi == 2 else "s"): "true"}
     kind = "CoSimulation" if about.kind == "cs" else "ModelExchange"
-    interface = ElementTree.SubElement(root, kind, able)
+    interface = SubElement(root, kind, able)
     if fmi == 2:
-        files = ElementTree.SubElement(interface, "SourceFiles")
+        files = SubElement(interface, "SourceFiles")
         for file in about.compiled:
-            ElementTree.SubElement(files, "File", name=file)
+            SubElement(files, "File", name=file)
     _units(root, variables)
-    categories = ElementTree.SubElement(root, "LogCategories")
+    categories = SubElement(root, "LogCategories")
     for word, text in (("logStatusError", "errors"), ("logStatusWarning", "warnings")):
-        ElementTree.SubElement(categories, "Category", name=word, description=text)
-    ElementTree.SubElement(root, "DefaultExperiment", startTime="0.0", stopTime="1.0", stepSize=repr(about.step))
-    listed = ElementTree.SubElement(root, "ModelVariables")
+        SubElement(categories, "Category", name=word, description=text)
+    SubElement(root, "DefaultExperiment", startTime="0.0", stopTime="1.0", stepSize=repr(about.step))
+    listed = SubElement(root, "ModelVariables")
     for number, variable in enumerate(variables):
-        (_variable2 if fmi == 2 else _variable3)(listed, number, variable)
+        _variable(listed, number, variable, fmi)
     _structure(root, variables, fmi)
-    ElementTree.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+    return _document(root)
 
 
 def build_description(about: ModelDescription) -> str:
     """How a library is made of the sources inside an FMU 3.0; FMI 2.0 has a list of files in its description."""
     root = Element("fmiBuildDescription", {"fmiVersion": "3.0"})
-    configuration = ElementTree.SubElement(root, "BuildConfiguration", modelIdentifier=about.identifier)
-    files = ElementTree.SubElement(configuration, "SourceFileSet", language="C99")
+    configuration = SubElement(root, "BuildConfiguration", modelIdentifier=about.identifier)
+    files = SubElement(configuration, "SourceFileSet", language="C99")
     for file in about.compiled:
-        ElementTree.SubElement(files, "SourceFile", name=file)
+        SubElement(files, "SourceFile", name=file)
+    return _document(root)
+
+
+def _document(root: Element) -> str:
     ElementTree.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 
 
 def _units(root: Element, variables: Sequence[Variable]) -> None:
     used = [unit for unit in BASE if any(variable.unit == unit for variable in variables)]
     if not used:
         return
-    units = ElementTree.SubElement(root, "UnitDefinitions")
+    units = SubElement(root, "UnitDefinitions")
     for unit in used:
-        entry = ElementTree.SubElement(units, "Unit", name=unit)
-        ElementTree.SubElement(entry, "BaseUnit", {base: str(power) for base, power in BASE[unit].items()})
+        entry = SubElement(units, "Unit", name=unit)
+        SubElement(entry, "BaseUnit", {base: str(power) for base, power in BASE[unit].items()})
 
 
-def _shared(number: int, variable: Variable) -> dict[str, str]:
-    reference = number if variable.reference is None else variable.reference
-    words = {"name": variable.name, "valueReference": str(reference)}
+def _variable(listed: Element, number: int, variable: Variable, fmi: int) -> None:
+    stated, causality = variable.start is not None, variable.causality
+    words = {"name": variable.name, "valueReference": str(number if variable.reference is None else variable.reference)}
     words |= {"description": variable.text} if variable.text else {}
-    fixed = variable.causality == "parameter"
-    return words | {"causality": variable.causality, "variability": "fixed" if fixed else "continuous"}
-
-
-def _initial(variable: Variable) -> dict[str, str]:
-    if variable.causality in ("input", "independent"):
-        return {}
-    return {"initial": "exact" if variable.start is not None else "calculated"}
-
-
-def _own(variable: Variable, first: int) -> dict[str, str]:
-    words = {"unit": variable.unit} if variable.unit in BASE else {}
-    words |= {"start": repr(float(variable.start))} if variable.start is not None else {}
-    return words | ({"derivative": str(variable.derivative + first)} if variable.derivative is not None else {})
-
-
-def _variable2(listed: Element, number: int, variable: Variable) -> None:
-    entry = ElementTree.SubElement(listed, "ScalarVariable", _shared(number, variable) | _initial(variable))
-    ElementTree.SubElement(entry, "Real", _own(variable, 1))
-
-
-def _variable3(listed: Element, number: int, variable: Variable) -> None:
-    words = _shared(number, variable) | _initial(variable) | _own(variable, 0)
-    ElementTree.SubElement(listed, "Float64", words)
+    words |= {"causality": causality, "variability": "fixed" if causality == "parameter" else "continuous"}
+    words |= {} if causality in ("input", "independent") else {"initial": "exact" if stated else "calculated"}
+    real = {"unit": variable.unit} if variable.unit in BASE else {}
+    real |= {"start": repr(float(variable.start))} if variable.start is not None else {}
+    real |= {} if variable.derivative is None else {"derivative": str(variable.derivative + (fmi == 2))}
+    if fmi == 2:
+        SubElement(SubElement(listed, "ScalarVariable", words), "Real", real)
+    else:
+        SubElement(listed, "Float64", words | real)
 
 
 def _structure(root: Element, variables: Sequence[Variable], fmi: int) -> None:
     """Outputs, derivatives of states, and what is computed at the start."""
-    structure = ElementTree.SubElement(root, "ModelStructure")
+    structure = SubElement(root, "ModelStructure")
     outputs = [k for k, variable in enumerate(variables) if variable.causality == "output"]
     slopes = [k for k, variable in enumerate(variables) if variable.derivative is not None]
+    unknowns = outputs + slopes
     if fmi == 2:
-        for section, chosen in (("Outputs", outputs), ("Derivatives", slopes), ("InitialUnknowns", outputs + slopes)):
-            if chosen:
-                entry = ElementTree.SubElement(structure, section)
-                for k in chosen:
-                    ElementTree.SubElement(entry, "Unknown", index=str(k + 1))
+        for word, chosen in (("Outputs", outputs), ("Derivatives", slopes), ("InitialUnknowns", unknowns)):
+            entry = SubElement(structure, word) if chosen else structure
+            for k in chosen:
+                SubElement(entry, "Unknown", index=str(k + 1))
         return
-    kinds = (("Output", outputs), ("ContinuousStateDerivative", slopes), ("InitialUnknown", outputs + slopes))
-    for word, chosen in kinds:
+    for word, chosen in (("Output", outputs), ("ContinuousStateDerivative", slopes), ("InitialUnknown", unknowns)):
         for k in chosen:
-            ElementTree.SubElement(structure, word, valueReference=str(k))
+            SubElement(structure, word, valueReference=str(k))

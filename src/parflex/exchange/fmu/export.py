@@ -16,7 +16,7 @@ import numpy as np
 
 from parflex.codegen.source_files import identifier
 from parflex.dynamics.dynamics import inverse_dynamics
-from parflex.errors import InputError, ParflexError, did_you_mean
+from parflex.errors import InputError, ParflexError
 from parflex.exchange.fmu.compile import compiled_files, libraries
 from parflex.exchange.fmu.controller import FmuController, make_controller
 from parflex.exchange.fmu.description_xml import ModelDescription, Variable, build_description, description
@@ -33,17 +33,9 @@ from parflex.trajectories.trajectory import Trajectory
 from parflex.tree.force_elements import has_contacts
 
 TOKEN = "{token of this model}"
-
 DATE = (2020, 1, 1, 0, 0, 0)  # the same robot gives the same file
-
-DRIVES = ("efforts", "motions")
-
-KINDS = ("cs", "me")
-
 FALL = 9.81  # m/s^2, which motors are taken to cause at once: an effort that lifts the robot, or this acceleration
-
 POWERS = 6  # of the polynomials of runs
-
 SHORT = 0.1  # s: a motion by which the step is judged
 
 
@@ -81,82 +73,56 @@ def export_fmu(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
+    robot, fmi, kind, platforms, wrench_frames, frames, without, independent, coordinates
+        See parflex.api.WORDS.
     out : str or Path
         File to write.
-    fmi : int, default 2
-        Version of FMI: 2 or 3.
-    kind : str, default "cs"
-        Co-simulation (cs) or model exchange (me).
     drive : str, default "efforts"
         Inputs of the motors: efforts, or motions (positions, rates and accelerations).
     method : str, default "gauss4"
         Method of co-simulation: gauss4, gauss6, rk4, dopri5 or generalized-alpha.
     step : float, default 5e-4
         Longest step of co-simulation (s).
-    platforms : str, default "own"
-        Libraries for this machine by its C compiler (own), or for all platforms by zig (all).
-    wrench_frames : Sequence[str], default ()
-        Frames with a wrench as an input of the model.
-    frames : Sequence[str], default None
-        Frames to report; None: the end effector.
     pose : Pose, default None
         Pose at the start; None: home (m, rad).
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
-    independent : Sequence[str], default None
-        Rates that are integrated and stay so; None leaves the choice.
     parameters : str or Sequence[str], default ()
         Numbers that can be changed in the FMU: gravity, payload, inertial ones like "M[leg1.2]".
     law : {'pd', 'ctc', 'ctc-task', 'extended'}, default None
         Control law, as an FMU of its own in place of the robot.
     model : str, default None
         Model of `model`, as inverse, as an FMU of its own in place of the robot.
-    coordinates : str, default None
-        Coordinates in which motions of such a model are given: platform, motors, independent or all.
 
     Returns
     -------
     ExportedFmu
         File, platforms and variables.
-
-    Examples
-    --------
-    >>> parflex.export_fmu(parflex.load("5r"), "5r.fmu").platforms
     """
-    refuse_choice(fmi, kind, step, platforms)
-    name = identifier(robot.name)
+    name, how = identifier(robot.name), f"the motors have {drive} as inputs"
     requested = [parameters] if isinstance(parameters, str) and parameters != "base" else parameters
     unit: FmuController | FmuPlant
     notes: tuple[str, ...] = ()
     if law is not None or model is not None:
         unit = make_controller(robot, law, model, coordinates, pose, requested, tuple(without), kind)
         name, how = f"{name}_{identifier(law or str(model))}", unit.title
+    elif coordinates is not None:
+        message = "coordinates are those of a model of a controller"
+        raise InputError(message, key="coordinates", value=coordinates, hint="give a model, e.g. inverse")
     else:
-        if coordinates is not None:
-            message = "coordinates are those of a model of a controller"
-            raise InputError(message, key="coordinates", value=coordinates, hint="give a model, e.g. inverse")
         refuse_plant(robot, kind, drive)
         shown = recorded_frames(robot, frames)
-        plant = unit = make_plant(
-            robot, kind, drive, method, step, wrench_frames, shown, pose, without, independent, requested
-        )
-        notes, how = step_notes(plant), f"the motors have {drive} as inputs"
+        unit = make_plant(robot, kind, drive, method, step, wrench_frames, shown, pose, without, independent, requested)
+        notes = step_notes(unit)
     variables = unit.variables()
     refuse_names(variables)
     sources = unit.sources(fmi, TOKEN)
     token = "{" + hashlib.sha256(repr(sorted(sources.items())).encode()).hexdigest()[:32] + "}"
     sources["unit.c"] = sources["unit.c"].replace(TOKEN, token)
     made = libraries(sources, name, fmi, platforms)
-    version = metadata.version("parflex")
-    title = robot.description.title or robot.name
-    files = compiled_files(sources)
-    about = ModelDescription(robot.name, name, token, kind, step, version, title, isinstance(unit, FmuPlant), files)
-    entries: dict[str, bytes] = {"modelDescription.xml": description(about, variables, fmi).encode()}
-    entries |= made
-    page = _page(about, variables, how, method).encode()
-    entries["documentation/index.html"] = page
+    title, plant = robot.description.title or robot.name, isinstance(unit, FmuPlant)
+    version, files = metadata.version("parflex"), compiled_files(sources)
+    about = ModelDescription(robot.name, name, token, kind, step, version, title, plant, files)
+    entries: dict[str, bytes] = {"modelDescription.xml": description(about, variables, fmi).encode(), **made}
+    entries["documentation/index.html"] = _page(about, variables, how, method).encode()
     entries |= {f"sources/{file}": text.encode() for file, text in sources.items()}
     if fmi == 3:
         entries["sources/buildDescription.xml"] = build_description(about).encode()
@@ -183,58 +149,29 @@ def _page(about: ModelDescription, variables: Sequence[Variable], how_driven: st
     )
 
 
-def refuse_choice(fmi: int, kind: str, step: float, platforms: str) -> None:
-    """Raise for what no FMU has."""
-    if isinstance(step, bool) or not isinstance(step, (int, float)) or not 0 < step < np.inf:
-        raise InputError("the step must be positive", key="step", value=step, hint="give e.g. 0.0005")
-    if kind not in KINDS:
-        raise InputError(f"there is no kind '{kind}'", key="kind", value=kind, hint=did_you_mean(str(kind), KINDS))
-    if fmi not in (2, 3):
-        raise InputError(f"there is no FMI {fmi}", key="fmi", value=fmi, hint="give 2 or 3")
-    if platforms not in ("own", "all"):
-        message = f"there are no platforms '{platforms}'"
-        raise InputError(message, key="platforms", value=platforms, hint="give own or all")
-
-
 def refuse_plant(robot: Robot, kind: str, drive: str) -> None:
     """Raise for robots that cannot be driven so, or whose contacts a solver outside does not know."""
-    if drive not in DRIVES:
-        raise InputError(f"there is no drive '{drive}'", key="drive", value=drive, hint=did_you_mean(drive, DRIVES))
     freedoms = robot.mobility.freedoms(len(robot.free))
     if drive == "motions" and len(robot.actuated) > freedoms:
-        raise InputError(
-            f"the robot has {len(robot.actuated)} motors for {freedoms} freedoms: their motions are not independent",
-            key="drive",
-            value=drive,
-            hint="choose drive='efforts', or another actuation",
-        )
+        text = f"the robot has {len(robot.actuated)} motors for {freedoms} freedoms: their motions are not independent"
+        raise InputError(text, key="drive", value=drive, hint="choose drive='efforts', or another actuation")
     if kind == "me" and has_contacts(robot.tree):
-        raise InputError(
-            "model exchange of robots with stops, flanks or cables is not known",
-            key="kind",
-            value=kind,
-            hint="choose kind='cs'",
-        )
+        text = "model exchange of robots with stops, flanks or cables is not known"
+        raise InputError(text, key="kind", value=kind, hint="choose kind='cs'")
 
 
 def refuse_names(variables: Sequence[Variable]) -> None:
     """Raise where FMI does not allow a name, or two variables would have the same one."""
-    for variable in variables:
-        if not variable.name.isprintable() or variable.name != " ".join(variable.name.split(" ")).strip():
-            raise InputError(
-                f"FMI allows no line breaks, tabs or outer spaces in names, as {variable.name!r} has",
-                key="robot",
-                value=repr(variable.name),
-                hint="rename it in the robot file",
-            )
-    twice = [name for name, count in Counter(variable.name for variable in variables).items() if count > 1]
+    names = [variable.name for variable in variables]
+    for name in names:
+        if not name.isprintable() or name != " ".join(name.split(" ")).strip():
+            text = f"FMI allows no line breaks, tabs or outer spaces in names, as {name!r} has"
+            raise InputError(text, key="robot", value=repr(name), hint="rename it in the robot file")
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise InputError(
-            f"two variables of the FMU would have the name '{twice[0]}'",
-            key="robot",
-            value=twice[0],
-            hint="rename a joint or frame in the robot file, or leave the frame out of 'frames'",
-        )
+        text = f"two variables of the FMU would have the name '{twice[0]}'"
+        hint = "rename a joint or frame in the robot file, or leave the frame out of 'frames'"
+        raise InputError(text, key="robot", value=twice[0], hint=hint)
 
 
 def step_notes(plant: FmuPlant) -> tuple[str, ...]:
