@@ -28,7 +28,7 @@ IDENTIFICATION_HEAD = ["parameter", "value", "± 95 %", "± 95 %, white", "relat
 
 MOST_FIGURES = 4
 
-UPDATING_HEAD = ["key", "before", "value", "deviation", "95 % from", "to", "prior", "told"]
+UPDATING_HEAD = ["key", "before", "value", "deviation", "95 % from", "to", "prior", "prior removed"]
 
 PAIRS = ["pose", "mode", "measured (Hz)", "before (Hz)", "after (Hz)", "95 % from", "to", "MAC", "held out"]
 
@@ -124,7 +124,7 @@ def updating_page(updated: Updated) -> str:
     fit.append(["residuals over deviations", f"{updated.model_error:.3g}"])
     caption = "measured frequencies beside the model"
     parts = [
-        card(f"{updated.robot}: numbers that fit", table(numbers, UPDATING_HEAD)),
+        card(f"{updated.robot}: numbers of the file", table(numbers, UPDATING_HEAD)),
         notes(updated.warnings),
         card(caption.capitalize(), embedded_figure(draw_updated(updated), caption), table(pairs, PAIRS)),
     ]
