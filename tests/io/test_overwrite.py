@@ -12,7 +12,7 @@ from support.robots import robot_file
 
 import parflex
 from parflex.cli.group import OUTPUTS, Command, cli
-from parflex.cli.statics import write_arrays
+from parflex.cli.vibration import write_arrays
 from parflex.io import atomic_file, atomic_files, refuse_overwrite, write_generated
 from parflex.robotfile.read import files_of
 from parflex.trajectories.files import write_table
