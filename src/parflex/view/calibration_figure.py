@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from parflex.calibration.calibrate import Calibrated
-from parflex.io import MARK, write_generated
+from parflex.io import write_generated
 from parflex.view.fit_figure import draw_correlations
-from parflex.view.fit_report import STYLE
-from parflex.view.html import card, embedded_figure, notes, table
+from parflex.view.html import card, embedded_figure, notes, page, table
 from parflex.view.style import LINES, MEASURED, REST, drawing
 
 if TYPE_CHECKING:
@@ -31,20 +29,7 @@ def residual_sizes(found: Calibrated, residuals: dict[str, np.ndarray]) -> tuple
 
 
 def draw_calibration(found: Calibrated, path: str | Path | None = None) -> Figure:
-    """Residuals before and after the fit, over the places where they were measured.
-
-    Parameters
-    ----------
-    found : Calibrated
-        Answer of `calibrate`.
-    path : str or Path, default None
-        File to write: SVG, PDF or PNG; None writes none.
-
-    Returns
-    -------
-    Figure
-        Matplotlib figure; a notebook shows it.
-    """
+    """Residuals before and after the fit, over the places where they were measured."""
     spans = np.nan_to_num(np.ptp(found.places, axis=0))
     first, second = sorted(np.argsort(spans)[-2:].tolist())
     fitted = np.array([name not in found.held_out for name in found.rows])
@@ -72,20 +57,7 @@ def draw_calibration(found: Calibrated, path: str | Path | None = None) -> Figur
 
 
 def draw_calibrated(found: Calibrated, path: str | Path | None = None) -> Figure:
-    """Changes of the numbers with their 95 % intervals, over the widths of these.
-
-    Parameters
-    ----------
-    found : Calibrated
-        Answer of `calibrate`.
-    path : str or Path, default None
-        File to write: SVG, PDF or PNG; None writes none.
-
-    Returns
-    -------
-    Figure
-        Matplotlib figure; a notebook shows it.
-    """
+    """Changes of the numbers with their 95 % intervals, over the widths of these."""
     places = np.arange(len(found.parameters))[::-1]
     with drawing(path, 1.3 + 0.24 * len(places)) as figure:
         plot = figure.subplots()
@@ -133,13 +105,7 @@ def calibration_page(found: Calibrated) -> str:
         parts.append(card("Combinations that are not determined", table(lost, ["number", "weight", "combination"])))
     if len(found.parameters) > 1:
         parts.append(card("Correlation", embedded_figure(draw_correlations(found), "correlation of the numbers")))
-    body = "\n".join(f'<div style="margin:14px 0">{part}</div>' for part in parts if part)
-    title = f"{escape(found.robot)}: calibration"
-    return (
-        f"<!DOCTYPE html><!-- {MARK} -->\n"
-        f'<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f"<style>{STYLE}</style></head><body><h1>{title}</h1>\n{body}</body></html>\n"
-    )
+    return page(f"{found.robot}: calibration", *parts)
 
 
 def write_calibration(folder: str | Path, found: Calibrated) -> Path:
