@@ -34,6 +34,7 @@ maximise = "first"
 SWEEP = PROBLEM.split("[objective]")[0] + '[samples]\nkind = "sobol"\ncount = 2\n'
 # of each verb that writes: its words, the option that names what is written, and the file that it would write over
 VERBS = {
+    "calibrate": ("calibrate upper.toml record.csv --vary constants.k", "--out below.toml", ""),
     "codegen": ("codegen below.toml inverse --target numpy --force", "--out below.toml", ""),
     "control": ("control upper.toml --law pd --kp 1 --kv 1 --reference motion.toml --time 0.01", "--out below.csv", ""),
     "draw": ("draw upper.toml", "--out below.svg", ""),
