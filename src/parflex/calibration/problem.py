@@ -26,9 +26,9 @@ from parflex.records import Record, name_list
 from parflex.robot.robot import Robot
 
 Array = np.ndarray
-SETTLED = 1e-15  # relative change of numbers and cost at which the search ends: rounding
+SETTLED = 1e-9  # relative change of numbers and cost at which the search ends: Newton steps follow
 ROUNDING = 1e-8  # of the largest singular value: half of the digits are lost beyond
-POLISH = 4  # Newton steps behind the search, whose last changes of the cost are rounding
+POLISH = 6  # Newton steps behind the search, where changes of the cost are rounding
 INNER = 20  # steps in which open motions of a pose are fitted
 SHOWN = 1e-6  # of the largest weight of a combination: smaller ones are rounding
 
@@ -75,6 +75,7 @@ class CalibrationProblem:
         self.used[list(held_out)] = False
         self.columns = self._columns()
         self.state: State | None = None
+        self.open = 1  # motions that readings leave open in a pose, once they are counted
         start = {name: extra.value for name, extra in measurements.extras.items()}
         self.first = np.array([*(number_at(robot, key, "vary") for key in self.keys),
                                *(start[name] for name in self.names[len(self.keys) :])])  # fmt: skip
@@ -166,11 +167,12 @@ class CalibrationProblem:
     def _fitted_poses(self, twin: Any, x: Array, poses: Poses) -> Poses:
         """Poses whose open motions fit their measurements best."""
         batch = self.batch
-        for _ in range(INNER):
+        for _ in range(INNER if self.open else 0):
             scene = batch.scene(twin, poses, np.zeros((batch.unknowns, *self.readings.shape)))
             _, equations = batch.with_slopes(batch.equations(scene), self.count, batch.unknowns)
             left = batch.inverse(equations)[1]
-            if not left.shape[2]:
+            self.open = left.shape[2]
+            if not self.open:
                 return poses
             values, measured = self._measured(scene, x, batch.unknowns)
             B = self.weights[:, :, None] * (measured @ left)
@@ -225,10 +227,11 @@ class CalibrationProblem:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Determined(Record):
-    """Determined directions of the parameters (columns), undetermined ones, singular values and the condition."""
+    """Determined directions of the parameters (columns), undetermined ones, which parameters these hold, condition."""
 
     directions: Array
     undetermined: Array
+    loose: Array
     condition: float
 
 
@@ -240,7 +243,8 @@ def determined(J: Array) -> Determined:
     values = np.concatenate([values, np.zeros(J.shape[1] - len(values))])
     good = values > ROUNDING * max(values.max(initial=0.0), 1e-300)
     condition = float(values[good].max() / values[good].min()) if good.any() else 1.0
-    return Determined(units[:, None] * V[good].T, units[:, None] * V[~good].T, condition)
+    loose = np.abs(V[~good]).max(axis=0, initial=0.0) > SHOWN
+    return Determined(units[:, None] * V[good].T, units[:, None] * V[~good].T, loose, condition)
 
 
 def combinations(names: Sequence[str], undetermined: Array) -> list[dict[str, float]]:

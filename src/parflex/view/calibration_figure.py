@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parflex.calibration.calibrate import Calibrated
+from parflex.calibration.tolerance import STATIC, Tolerance
 from parflex.io import write_generated
 from parflex.view.fit_figure import draw_correlations
 from parflex.view.html import card, embedded_figure, notes, page, table
@@ -73,6 +74,29 @@ def draw_calibrated(found: Calibrated, path: str | Path | None = None) -> Figure
         plot.set_yticks(places, list(found.parameters))
         plot.set_xlabel("change over its standard deviation, with 95 % intervals")
         plot.grid(visible=False, axis="y")
+    return figure
+
+
+def draw_tolerance(found: Tolerance, path: str | Path | None = None) -> Figure:
+    """Error of a frame by number of the robot file; of a map also over the poses."""
+    turns = found.total["position"] < STATIC
+    word, scale, unit = ("rotation", 1e3, "mrad") if turns else ("position", 1e6, "um")
+    names = sorted(found.contributions, key=lambda name: found.contributions[name][word])
+    axes = [name for name in (found.poses[0] if found.poses else {}) if name not in ("position", "rotation")]
+    varied = [name for name in axes if len({pose[name] for pose in found.poses}) > 1]
+    with drawing(path, max(2.4, 1.2 + 0.22 * len(names))) as figure:
+        panels = figure.subplots(1, 2 if len(varied) > 1 else 1, squeeze=False)[0]
+        panels[0].barh(names, [found.contributions[name][word] * scale for name in names], color=LINES[0])
+        panels[0].axvline(found.total[word] * scale, color=LINES[1], lw=1.2)
+        panels[0].set_title(f"total {found.total[word] * scale:.3g} {unit} (line)")
+        panels[0].set_xlabel(f"{word} error ({unit})")
+        panels[0].grid(visible=False, axis="y")
+        if len(varied) > 1:
+            x, y, values = (np.array([pose[name] for pose in found.poses]) for name in (*varied[:2], word))
+            points = panels[1].scatter(x, y, c=values * scale, s=30, cmap="viridis")
+            panels[1].set_xlabel(varied[0])
+            panels[1].set_ylabel(varied[1])
+            figure.colorbar(points, ax=panels[1], label=f"{word} error ({unit})")
     return figure
 
 

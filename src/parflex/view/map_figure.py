@@ -86,6 +86,7 @@ def map_panel(
     if names[0] in LENGTHS and names[1] in LENGTHS:
         panel.set_aspect("equal")
     _field(panel, axes[names[0]], axes[names[1]], values, label)
+    panel.locator_params(nbins=5)
     empty = [text for state, text in EMPTY.items() if ((status == state) & ~np.isfinite(values)).any()]
     if empty:
         from matplotlib.patches import Patch
