@@ -42,6 +42,7 @@ COMMANDS = {
     "stiffness": "stiffness gough-stewart-beams",
     "study": "study laws.toml --out study.json --jobs 1",
     "sweep": "sweep sweep.toml --out table.npz --jobs 1",
+    "tolerance": "tolerance 5r --keys constants.proximal=1e-4",
     "update": "update dualemps measured.csv --vary materials.dural.elastic_modulus --hold-out :2",
     "view": "view 5r --no-browser --seconds 0",
 }

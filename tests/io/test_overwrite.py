@@ -54,6 +54,7 @@ VERBS = {
     "statespace": ("statespace upper.toml --lock none --input a --output a", "--out below.npz", ""),
     "study": ("study below.json", "--out below.json", "below.json"),
     "sweep": ("sweep sweep.toml --jobs 1", "--out sweep.toml", "sweep.toml"),
+    "tolerance": ("tolerance upper.toml --keys constants.k=1", "--figure below.svg", ""),
     "update": ("update upper.toml modes.csv --vary constants.k --lock none", "--out below.toml", ""),
     "view": ("view upper.toml", "--record below.html", ""),
 }  # fmt: skip
