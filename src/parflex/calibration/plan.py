@@ -122,10 +122,6 @@ def plan_calibration(
     -------
     CalibrationPlan
         Poses, expected deviations of the numbers, and of the end effector over the workspace.
-
-    Examples
-    --------
-    >>> parflex.plan_calibration(robot, ["constants.radius"], 12, columns="map.toml").deviations
     """
     candidates = candidate_poses(robot, over, seed)
     measurements = MapReader(robot, None, columns, len(candidates.q)).measurements()
