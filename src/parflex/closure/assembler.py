@@ -12,8 +12,10 @@ from parflex.closure.constraints import Closures, Coupling
 from parflex.closure.continuation import (
     SHORTEST_STRIDE,
     TargetPaths,
+    Walk,
     follow_to_target,
     position_units,
+    walk_ends,
     with_unit_quaternions,
 )
 from parflex.closure.newton import CLOSED, STRIDE, ClosurePart, ClosureParts, largest_size
@@ -80,7 +82,8 @@ class Assembler(ClosureParts):
     def _closed(self, target: Target, q: Array, part: ClosurePart) -> tuple[Array, bool]:
         """A part where Newton ends, which may not be closed, or whether a path of targets turns its shafts there."""
         shafts = self._distant_shafts(target, q, part)
-        reached = follow_to_target(self, target, q, part) if shafts else None
+        walks = [follow_to_target(self.tree, target, q, part)] if shafts else []
+        reached = next(iter(walk_ends(self, part.columns, walks)), None)
         if reached is not None:
             return self.newton(reached, part.columns, part.rows)[0], True
         for shaft, counted in shafts.items():
@@ -208,16 +211,27 @@ class Assembler(ClosureParts):
         """
         turning = self.periodic if self.counted.isdisjoint(self.positions(part)) else set()
         shortest = SHORTEST_DETOUR if detours else SHORTEST_STRIDE
-        for path in TargetPaths(self.tree, target, q, turning).ways(detours):
-            current: Array | None = q
-            for point, path_rows in path:
-                moved = replace(part, rows=tuple(path_rows.get(id(row), row) for row in part.rows))
-                current = None if current is None else follow_to_target(self, point, current, moved, shortest)
-            if current is not None:
-                result, error = self.newton(current, part.columns, part.rows)
+        paths = TargetPaths(self.tree, target, q, turning).ways(detours)
+        walks = [self._along(path, q, part, shortest) for path in paths]
+        # ways to a frame have rows of their own, so that nothing is gained together
+        together = detours and not any(isinstance(row, PoseRows) for row in part.rows)
+        for batch in [walks] if together else ([walk] for walk in walks):
+            for reached in walk_ends(self, part.columns, batch):
+                result, error = (q, np.inf) if reached is None else self.newton(reached, part.columns, part.rows)
                 if error <= CLOSED and self._in_mode(result, part, reference):
                     return result
         return None
+
+    def _along(
+        self, path: Sequence[tuple[Target, dict[int, PoseRows]]], q: Array, part: ClosurePart, shortest: float
+    ) -> Walk:
+        """From one target of a path to the next."""
+        current: Array | None = q
+        for point, path_rows in path:
+            moved = replace(part, rows=tuple(path_rows.get(id(row), row) for row in part.rows))
+            if current is not None:
+                current = yield from follow_to_target(self.tree, point, current, moved, shortest)
+        return current
 
     def settled(self, part: ClosurePart, reference: Array) -> bool:
         """Whether sides tell all assemblies of a part apart."""
