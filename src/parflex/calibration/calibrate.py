@@ -201,7 +201,7 @@ def chosen_names(robot: Robot, measurements: Measurements, vary: Any, prior: Map
     except ParflexError as error:
         error.key = "vary"
         near = did_you_mean(str(error.value), extras)
-        error.hint = f"{error.hint}; of the map: {near}" if near and error.value not in extras else error.hint
+        error.hint = f"{error.hint}; of the map: {near}" if near.startswith("did") else error.hint
         raise
     names += [name for name in extras if name in words or extras[name].fitted]
     if not names:

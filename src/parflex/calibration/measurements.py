@@ -122,6 +122,8 @@ def read_tables(data: Any) -> tuple[dict[str, Array], list[str], str]:
         stem = "" if isinstance(source, Mapping) or len(sources) == 1 else f"{Path(source).stem}:"
         rows += [f"{stem}{number}" for number in range(1, count + 1)]
         tables.append({name: np.asarray(values) for name, values in table.items()})
+    if not rows:
+        raise InputError("the data have no rows", key="data", hint="give CSV files, or a dictionary of columns")
     names = list(dict.fromkeys(name for table in tables for name in table))
     parts = {
         name: [
@@ -188,14 +190,14 @@ def read_map(columns: Any, file: str = "") -> dict[str, Any]:
 
 
 class MapReader:
-    """Reads the map of columns of a robot's measurements; of data that is a number of rows all values are zero."""
+    """Reads the map of columns of a robot's measurements; without data all values of the planned rows are zero."""
 
-    def __init__(self, robot: Robot, data: Any, columns: Any) -> None:
+    def __init__(self, robot: Robot, data: Any, columns: Any, planned: int = 0) -> None:
         self.robot = robot
         names = robot.tree.position_names
         self.joints = {names[link.q.start]: link for link in robot.tree.links if link.joint.one_axis}
-        self.planned = isinstance(data, int)
-        self.table, self.rows, self.file = ({}, [""] * data, "") if self.planned else read_tables(data)
+        self.planned = bool(planned)
+        self.table, self.rows, self.file = ({}, [""] * planned, "") if planned else read_tables(data)
         self.where = self.file if columns is None or isinstance(columns, Mapping) else str(columns)
         self.map = read_map(columns) if columns is not None else self._default_map()
         self.extras: dict[str, Extra] = {}
@@ -233,7 +235,7 @@ class MapReader:
                 free = [word for word in words if word != f"slope_{entry.get('axis', 'z')}"]
                 for word in free:
                     angle = "rad" if word in TURN else "" if word.startswith("slope") else unit
-                    value = float(entry.get(word, 0.0))
+                    value = self._number(entry.get(word, 0.0), f"{name}.{word}")
                     self.extras[f"{name}.{word}"] = Extra(value, angle, bool(entry.get("fit", False)))
         readings = [self._reading(name, entry, "motors") for name, entry in self.map.get("motors", {}).items()]
         readings += [self._reading(name, entry, "joints") for name, entry in self.map.get("joints", {}).items()]
@@ -267,14 +269,24 @@ class MapReader:
             return Column(where, values, self._deviation(deviation, where))
         spec = {"column": entry} if isinstance(entry, str) else entry
         self._known_keys(spec, READING, where)
-        name, gain = spec.get("column"), float(spec.get("gain", 1.0))
-        values = self._numbers(self._raw(name), name) * gain + float(spec.get("offset", 0.0))
+        name = spec.get("column")
+        gain = self._number(spec.get("gain", 1.0), f"{where}.gain")
+        offset = self._number(spec.get("offset", 0.0), f"{where}.offset")
+        values = self._numbers(self._raw(name), name) * gain + offset
         return Column(str(name), values, self._deviation(spec.get("deviation", deviation), where))
+
+    def _number(self, value: Any, where: str) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+            raise self.refuse(f"'{where}' is not a finite number", value, "write e.g. 0.001")
+        return float(value)
 
     def _deviation(self, entry: Any, where: str) -> Array:
         if entry is None:
             return np.full(len(self.rows), np.nan)
-        values = self._numbers(self._raw(entry), entry) if isinstance(entry, str) else np.full(len(self.rows), entry)
+        if isinstance(entry, str):
+            values = self._numbers(self._raw(entry), entry)
+        else:
+            values = np.full(len(self.rows), self._number(entry, f"{where}.deviation"))
         if not (values[np.isfinite(values)] > 0).all():
             raise self.refuse(f"a deviation of '{where}' is not positive", entry, "give standard deviations above zero")
         return np.asarray(values, dtype=float)
