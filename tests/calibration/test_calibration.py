@@ -158,4 +158,4 @@ def test_bad_input_is_refused(tmp_path, capsys):
         parflex.calibrate(robot, [], SIX)
     (tmp_path / "short.csv").write_text("a.carriage,b.carriage,c.carriage,platform.z\n0.3,0.3,0.3\n")
     error = refused(capsys, "calibrate", "linear-delta", str(tmp_path / "short.csv"), "--vary", SIX[5])
-    assert "row 1 has 3 fields" in error["message"]
+    assert "line 2 has 3 fields" in error["message"]

@@ -18,7 +18,7 @@ import numpy as np
 from parflex.calibration.batch import Scene
 from parflex.checks import short_text
 from parflex.errors import InputError, did_you_mean
-from parflex.io import read_bytes
+from parflex.io import read_bytes, table_rows
 from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import quaternion_matrix, rotation_about, rotation_from_vector, unit_quaternion
@@ -144,28 +144,8 @@ def _read_csv(path: Any) -> dict[str, list[str]]:
     if not isinstance(path, str | Path):
         hint = "give a CSV file, or a dictionary of columns"
         raise InputError("'data' is not a table", key="data", value=short_text(path), hint=hint)
-    try:
-        text = read_bytes(path, "data").decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(
-            "cannot be read (it is not text)", file=str(path), key="data", hint="give a CSV file"
-        ) from None
-    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    if len(lines) < 2:
-        raise InputError("the table has no rows", file=str(path), key="data", hint="give a row of names, then values")
-    names = [name.strip() for name in lines[0].split(",")]
-    columns: dict[str, list[str]] = {name: [] for name in names}
-    if len(columns) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"two columns are named '{twice}'", file=str(path), key="data", value=twice, hint="rename one")
-    for number, line in enumerate(lines[1:], start=1):
-        fields = [word.strip() for word in line.split(",")]
-        if len(fields) != len(names):
-            text = f"row {number} has {len(fields)} fields, and there are {len(names)} columns"
-            raise InputError(text, file=str(path), key="data", value=line[:60], hint="leave fields empty, not out")
-        for name, word in zip(names, fields, strict=True):
-            columns[name].append(word)
-    return columns
+    names, rows = table_rows(path, "data", "give a row of names, then a row for each pose")
+    return {name: [row[k] for row in rows] for k, name in enumerate(names)}
 
 
 def read_map(columns: Any, file: str = "") -> dict[str, Any]:

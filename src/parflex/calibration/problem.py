@@ -64,7 +64,9 @@ class CalibrationProblem:
         self.count = len(measurements.rows)
         self.readings = np.array([reading.column.values for reading in exact]).reshape(len(exact), self.count).T
         gauges, noisy = measurements.gauges, measurements.noisy
-        self.labels = [*(gauge.name for gauge in gauges), *(reading.joint for reading in noisy)]
+        labels = [*(gauge.name for gauge in gauges), *(reading.joint for reading in noisy)]
+        counts = [labels[:k].count(label) for k, label in enumerate(labels)]
+        self.labels = [f"{label} ({k + 1})" if k else label for label, k in zip(labels, counts, strict=True)]
         self.units = [*(gauge.unit for gauge in gauges), *(reading.unit for reading in noisy)]
         present = [gauge.present for gauge in gauges] + [np.isfinite(item.column.values) for item in noisy]
         self.present = np.array(present).T
