@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.calibrations import BENCHES
+from support.calibrations import BENCHES, Bench
 from support.command_line import answered, refused
 
 import parflex
@@ -83,6 +83,17 @@ def test_unknown_measuring_frames_points_and_motors_with_noise_are_found():
     places |= {f"anchor.{axis}": value for axis, value in zip("xyz", anchor, strict=True)}
     for name, value in places.items():
         assert found.parameters[name].value == pytest.approx(value, abs=1e-8), name
+
+
+def test_readings_with_noise_place_the_poses_of_redundant_motors():
+    bench = Bench("4rrr", {"constants.base": 3e-4}, {"x": (-0.08, 0.08), "y": (-0.08, 0.08), "theta": (-0.2, 0.2)},
+                  {"platform.x": 1e-5, "platform.y": 1e-5}, {"leg1.1": 1e-3})  # fmt: skip
+    data, columns = bench.data(), bench.columns()
+    with pytest.raises(parflex.UnreachableError, match="redundant motors a deviation"):
+        bench.fit(data)
+    columns["motors"] = {motor: {"column": motor, "deviation": 1e-5} for motor in bench.robot().motors}
+    found = parflex.calibrate(bench.robot(), data, list(bench.truth()), columns=columns)
+    assert found.values == pytest.approx(list(bench.truth().values()), abs=1e-10)
 
 
 def test_outliers_count_less_by_the_loss_of_huber_and_priors_hold_what_is_not_measured():

@@ -18,7 +18,7 @@ import scipy.stats
 
 from parflex.calibration.batch import PoseBatch, Poses
 from parflex.calibration.calibrate import chosen_names
-from parflex.calibration.measurements import QUATERNION, TABLES, MapReader, Measurements, base_pose, read_map
+from parflex.calibration.measurements import MapReader, base_pose
 from parflex.calibration.problem import CalibrationProblem, combinations, determined
 from parflex.calibration.tolerance import grid, poses_of
 from parflex.diagnostics import Diagnostic
@@ -122,13 +122,9 @@ def plan_calibration(
     -------
     CalibrationPlan
         Poses, expected deviations of the numbers, and of the end effector over the workspace.
-
-    Examples
-    --------
-    >>> parflex.plan_calibration(robot, ["constants.radius"], 12, columns="map.toml").deviations
     """
     candidates = candidate_poses(robot, over, seed)
-    measurements = planned(robot, columns, candidates)
+    measurements = MapReader(robot, None, columns, len(candidates.q)).measurements()
     names = chosen_names(robot, measurements, vary, dict(tolerances or {}))
     problem = CalibrationProblem(robot, measurements, names, prior=tolerances)
     used = problem.deviations[:, problem.present.any(axis=0)]
@@ -187,47 +183,6 @@ def candidate_poses(robot: Robot, over: Sequence[tuple[str, float, float, int]] 
         raise InputError("no candidates are within limits and workspace", key="over", value=int(good.sum()),
                          hint="choose another range of poses")  # fmt: skip
     return Poses(q[good], np.zeros((int(good.sum()), 0)))
-
-
-def planned(robot: Robot, columns: Any, candidates: Poses) -> Measurements:
-    """Measurements of the map at the candidates: readings are the coordinates, all else is zero."""
-    table = read_map(columns)
-    names: set[str] = set()
-
-    def collect(entry: Any, key: str = "") -> None:
-        if isinstance(entry, Mapping):
-            for word, value in entry.items():
-                if word not in ("frame", "base", "plane", "point", "between", "fit", "axis"):
-                    collect(value, word)
-        elif isinstance(entry, list):
-            for value in entry:
-                collect(value)
-        elif isinstance(entry, str):
-            names.add(entry)
-
-    for kind in ("motors", "joints", *TABLES):
-        collect(table.get(kind, {}))
-    bare = {name: np.zeros(len(candidates.q)) for name in names}
-    bare |= {name: np.ones(len(candidates.q)) for name in _named(table, QUATERNION) | _named_deviations(table)}
-    return MapReader(robot, bare, {key: value for key, value in table.items() if key != "row"}).measurements()
-
-
-def _named(table: Mapping[str, Any], words: Sequence[str]) -> set[str]:
-    return {entry[word] for entry in table.get("pose", ()) for word in words if isinstance(entry.get(word), str)}
-
-
-def _named_deviations(table: Mapping[str, Any]) -> set[str]:
-    """Columns of deviations: their values do not exist yet."""
-    entries = [entry for kind in TABLES for entry in table.get(kind, ())]
-    entries += [value for kind in ("motors", "joints") for value in table.get(kind, {}).values()]
-    entries += [part for entry in entries if isinstance(entry, Mapping) for part in entry.values()]
-    words = [entry.get(word) for entry in entries if isinstance(entry, Mapping)
-             for word in ("deviation", "rotation_deviation")]  # fmt: skip
-    named = {word for word in words if isinstance(word, str)}
-    if named:
-        raise InputError(f"the deviation '{min(named)}' is a column, and nothing is measured yet", key="columns",
-                         value=min(named), hint="write a number")  # fmt: skip
-    return named
 
 
 def jacobians_at(problem: CalibrationProblem, candidates: Poses) -> Array:

@@ -19,7 +19,7 @@ import scipy.linalg
 import scipy.optimize
 
 from parflex.calibration.batch import PoseBatch, Poses, Scene, row_number
-from parflex.calibration.measurements import Measurements, residuals
+from parflex.calibration.measurements import Measurements, Reading, residuals
 from parflex.errors import ParflexError, UnreachableError
 from parflex.parameters.design_numbers import number_at
 from parflex.records import Record, name_list
@@ -62,9 +62,11 @@ class CalibrationProblem:
         exact = measurements.exact
         self.batch = PoseBatch(robot, self.keys, [reading.joint for reading in exact], at_equilibrium)
         self.count = len(measurements.rows)
-        self.readings = np.array([reading.column.values for reading in exact]).reshape(len(exact), -1).T
+        self.readings = np.array([reading.column.values for reading in exact]).reshape(len(exact), self.count).T
         gauges, noisy = measurements.gauges, measurements.noisy
-        self.labels = [*(gauge.name for gauge in gauges), *(reading.joint for reading in noisy)]
+        labels = [*(gauge.name for gauge in gauges), *(reading.joint for reading in noisy)]
+        counts = [labels[:k].count(label) for k, label in enumerate(labels)]
+        self.labels = [f"{label} ({k + 1})" if k else label for label, k in zip(labels, counts, strict=True)]
         self.units = [*(gauge.unit for gauge in gauges), *(reading.unit for reading in noisy)]
         present = [gauge.present for gauge in gauges] + [np.isfinite(item.column.values) for item in noisy]
         self.present = np.array(present).T
@@ -188,10 +190,35 @@ class CalibrationProblem:
     def start(self, x: Array) -> State:
         """The poses at the start values; those that are not reached are named."""
         fixed, _ = self._fixed(x, 0)
-        poses, errors = self.batch.start(x[: len(self.keys)], fixed)
+        batch, values = self.batch, x[: len(self.keys)]
+        chosen = self._start_motors()
+        if chosen:  # readings with noise place the poses first
+            names = [*(reading.joint for reading in self.measurements.exact), *(reading.joint for reading in chosen)]
+            batch = PoseBatch(self.robot, self.keys, names)
+            noisy = [reading.column.values for reading in chosen]
+            noisy = [np.where(np.isfinite(column), column, np.nanmedian(column)) for column in noisy]
+            fixed = np.column_stack([fixed, *noisy])
+        poses, errors = batch.start(values, fixed)
+        if chosen and not errors:
+            poses, _ = self.batch.closed(
+                self.batch.twin(values), Poses(poses.q, np.zeros((self.count, self.batch.forces)))
+            )
         if errors:
             raise self.unreached(np.array(sorted(errors)), next(iter(errors.values())))
         return self._settle(x, poses)
+
+    def _start_motors(self) -> list[Reading]:
+        """Readings with noise that place the poses together with the exact ones: as many as motions are open."""
+        home = Poses(self.robot.home[None], np.zeros((1, self.batch.forces)))
+        motions = self.batch.inverse(
+            self.batch.slopes_by_unknowns(self.batch.twin(self.first[: len(self.keys)]), home)
+        )[1]
+        rates = [self.robot.tree.rate_names[k] for k in self.batch.columns]
+        noisy = [reading for reading in self.measurements.noisy if reading.joint in rates]
+        if not motions.shape[2] or len(noisy) < motions.shape[2]:
+            return []
+        rows = motions[0, [rates.index(reading.joint) for reading in noisy]]
+        return [noisy[k] for k in scipy.linalg.qr(rows.T, mode="r", pivoting=True)[1][: motions.shape[2]]]
 
     def _settle(self, x: Array, poses: Poses) -> State:
         twin = self.batch.twin(x[: len(self.keys)])
@@ -219,6 +246,8 @@ class CalibrationProblem:
         text = f"{what} {name_list(names)}: the robot cannot be closed at these motor values with the start values"
         text += f" ({reason.message})" if reason is not None else ""
         hint = "check units (gain) and signs of the motors, leave out these rows, or give better start values (--set)"
+        if len(self.measurements.exact) > len(self.robot.independent):
+            hint = "give the redundant motors a deviation: without one their readings fix the pose exactly"
         return UnreachableError(text, file=self.measurements.file or None, key="data", value=names[0], hint=hint)
 
 
@@ -239,7 +268,7 @@ def determined(J: Array) -> Determined:
     """Split the parameters of a weighted Jacobian by its singular values, with columns of unit length."""
     sizes = np.linalg.norm(J, axis=0)
     units = 1.0 / np.where(sizes > 0, sizes, 1.0)
-    _, values, V = np.linalg.svd(J * units, full_matrices=True)
+    _, values, V = np.linalg.svd(np.linalg.qr(J * units, mode="r"), full_matrices=True)
     values = np.concatenate([values, np.zeros(J.shape[1] - len(values))])
     good = values > ROUNDING * max(values.max(initial=0.0), 1e-300)
     condition = float(values[good].max() / values[good].min()) if good.any() else 1.0
@@ -274,7 +303,8 @@ def least_squares(problem: CalibrationProblem, x: Array, directions: Array, loss
             return np.full(problem.equations, np.inf)
 
     result = scipy.optimize.least_squares(
-        values, np.zeros(directions.shape[1]), lambda y: at(y)[1] @ directions, method="trf", x_scale=1.0, loss=loss,
+        values, np.zeros(directions.shape[1]), lambda y: at(y)[1] @ directions, x_scale=1.0, loss=loss,
+        method="lm" if loss == "linear" else "trf",
         f_scale=scale, xtol=SETTLED, ftol=SETTLED, gtol=SETTLED, max_nfev=100,
     )  # fmt: skip
     y, last = result.x, np.inf

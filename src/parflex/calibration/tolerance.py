@@ -100,10 +100,6 @@ def tolerance(
     -------
     Tolerance
         Standard deviations in total and by number.
-
-    Examples
-    --------
-    >>> parflex.tolerance(robot, {"constants.arm": 1e-4}, "pose-1").contributions
     """
     names = checked_deviations(robot, keys)
     where = robot.tree.end_effector if frame is None else frame

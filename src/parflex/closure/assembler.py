@@ -12,8 +12,10 @@ from parflex.closure.constraints import Closures, Coupling
 from parflex.closure.continuation import (
     SHORTEST_STRIDE,
     TargetPaths,
+    Walk,
     follow_to_target,
     position_units,
+    walk_ends,
     with_unit_quaternions,
 )
 from parflex.closure.newton import CLOSED, STRIDE, ClosurePart, ClosureParts, largest_size
@@ -80,7 +82,8 @@ class Assembler(ClosureParts):
     def _closed(self, target: Target, q: Array, part: ClosurePart) -> tuple[Array, bool]:
         """A part where Newton ends, which may not be closed, or whether a path of targets turns its shafts there."""
         shafts = self._distant_shafts(target, q, part)
-        reached = follow_to_target(self, target, q, part) if shafts else None
+        walks = [follow_to_target(self.tree, target, q, part)] if shafts else []
+        reached = next(iter(walk_ends(self, part.columns, walks)), None)
         if reached is not None:
             return self.newton(reached, part.columns, part.rows)[0], True
         for shaft, counted in shafts.items():
@@ -144,7 +147,8 @@ class Assembler(ClosureParts):
         settled = closed and reference is not None and self.settled(part, reference)
         if fits and (settled or self._distance(solution, start, indices) <= STRIDE):
             return self._placed(solution, q, part)
-        begins = reference is not None and self._is_on(q, part)
+        loops = [row for row in part.rows if not isinstance(row, PoseRows)]
+        begins = reference is not None and self.opening(q, loops) <= CLOSED  # not where it is assembled first
         determined = begins and not settled and self._path_determines_assembly(target, q, part)
         if fits and not determined:
             return solution
@@ -174,22 +178,14 @@ class Assembler(ClosureParts):
             return self._placed(min(fitting, key=lambda result: self._distance(result, start, indices)), start, part)
         return Refusal(self, solution, part, bool(solutions), bool(fitting))
 
-    def _is_on(self, q: Array, part: ClosurePart) -> bool:
-        """Whether the loops of a part are closed, so that a path may begin there; not where it is assembled first."""
-        return self.opening(q, [row for row in part.rows if not isinstance(row, PoseRows)]) <= CLOSED
-
     def _path_determines_assembly(self, target: Target, q: Array, part: ClosurePart) -> bool:
-        """Whether a path from `q` tells the assembly of a part: it is regular there.
+        """Whether a path from `q` tells the assembly of a part: it is regular there, and small changes leave it closed.
 
         Where more is given than the part has freedoms, that tells it, and nothing closes on the way.
         """
         J = self.block(q, part)
-        return is_regular(J) and not self._overdetermined(target, q, part, J)
-
-    def _overdetermined(self, target: Target, q: Array, part: ClosurePart, J: Array) -> bool:
-        """Whether not all small changes of what is given leave the part closed; J are its rows at `q`."""
-        if J.shape[0] <= J.shape[1]:
-            return False
+        if not is_regular(J) or J.shape[0] <= J.shape[1]:
+            return is_regular(J)
         at = pose(self.tree, q)
         links = [link for link in self.tree.links if any(k in target.values for k in range(link.q.start, link.q.stop))]
         rates = np.array([k for link in links for k in range(link.v.start, link.v.stop)], dtype=int)
@@ -197,7 +193,7 @@ class Assembler(ClosureParts):
         is_pose_row = np.concatenate([np.full(row.size, isinstance(row, PoseRows)) for row in part.rows])
         changes = np.column_stack([joint_block, np.eye(len(J))[:, is_pose_row]])
         residual = changes - J @ np.linalg.lstsq(J, changes, rcond=1e-10)[0]
-        return largest_size(residual.ravel()) > OVERDETERMINED_TOLERANCE * max(largest_size(changes.ravel()), 1e-300)
+        return largest_size(residual.ravel()) <= OVERDETERMINED_TOLERANCE * max(largest_size(changes.ravel()), 1e-300)
 
     def _by_path(
         self, target: Target, q: Array, part: ClosurePart, reference: Array | None, detours: bool = False
@@ -208,16 +204,27 @@ class Assembler(ClosureParts):
         """
         turning = self.periodic if self.counted.isdisjoint(self.positions(part)) else set()
         shortest = SHORTEST_DETOUR if detours else SHORTEST_STRIDE
-        for path in TargetPaths(self.tree, target, q, turning).ways(detours):
-            current: Array | None = q
-            for point, path_rows in path:
-                moved = replace(part, rows=tuple(path_rows.get(id(row), row) for row in part.rows))
-                current = None if current is None else follow_to_target(self, point, current, moved, shortest)
-            if current is not None:
-                result, error = self.newton(current, part.columns, part.rows)
+        paths = TargetPaths(self.tree, target, q, turning).ways(detours)
+        walks = [self._along(path, q, part, shortest) for path in paths]
+        # ways to a frame have rows of their own, so that nothing is gained together
+        together = detours and not any(isinstance(row, PoseRows) for row in part.rows)
+        for batch in [walks] if together else ([walk] for walk in walks):
+            for reached in walk_ends(self, part.columns, batch):
+                result, error = (q, np.inf) if reached is None else self.newton(reached, part.columns, part.rows)
                 if error <= CLOSED and self._in_mode(result, part, reference):
                     return result
         return None
+
+    def _along(
+        self, path: Sequence[tuple[Target, dict[int, PoseRows]]], q: Array, part: ClosurePart, shortest: float
+    ) -> Walk:
+        """From one target of a path to the next."""
+        current: Array | None = q
+        for point, path_rows in path:
+            moved = replace(part, rows=tuple(path_rows.get(id(row), row) for row in part.rows))
+            if current is not None:
+                current = yield from follow_to_target(self.tree, point, current, moved, shortest)
+        return current
 
     def settled(self, part: ClosurePart, reference: Array) -> bool:
         """Whether sides tell all assemblies of a part apart."""

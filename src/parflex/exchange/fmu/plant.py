@@ -28,14 +28,12 @@ from parflex.codegen.tracer import Tracer
 from parflex.errors import InputError
 from parflex.exchange.fmu.columns import (
     RunColumns,
-    begins_rotation,
     finish_lines,
-    finish_slope_lines,
     read_plant_parameters,
     run_columns,
     with_plant_parameters,
 )
-from parflex.exchange.fmu.description_xml import Variable
+from parflex.exchange.fmu.description import Variable
 from parflex.integrators.common import Count, Number, record
 from parflex.integrators.driver import Grid, Method, System, Work, method_named, new_work
 from parflex.integrators.events import settle
@@ -268,7 +266,6 @@ def data_text(plant: FmuPlant, programs: Mapping[str, Program]) -> str:
     positions = [int(p) for p in (*system.simple[:, 0], *system.turning)]
     wrenches = [motors + k for k in wrench_channels(problem)]
     masses = [name.partition("[")[0] in ("M", "payload.mass") for name in parameters]
-    turns = sum(1 if place.startswith("theta") else 4 for place in columns.places.values() if begins_rotation(place))
     sizes = {
         "POSITIONS": system.positions, "RATES": system.rates, "MOTORS": motors, "GIVEN": channels, "POWERS": powers,
         "INPUTS": powers * motors + len(wrenches), "WRENCHES": len(wrenches), "INPUT_WORK": int(Number.INPUT),
@@ -298,13 +295,12 @@ def data_text(plant: FmuPlant, programs: Mapping[str, Program]) -> str:
     lines += [c_table("int", name, values, 0) for name, values in tables.items()]
     lines.append(c_table("double", "motor_units", problem.robot.tree.rate_units[list(problem.robot.actuated)], 1.0))
     lines += [_called(name, programs[name]) for name in LOOP_PROGRAMS if name in programs]
-    lines += _state(system, work, turns, len(parameters), _constants(programs["program_columns"]))
+    lines += _state(system, work, columns.turns, len(parameters), _constants(programs["program_columns"]))
     lines += _start(work, plant.start, list(parameters.values()))
     lines += _wire(system, work, plant.method.tableau, programs)
     lines += _with_parameters(programs)
     lines += _assemble(problem, system, columns)
-    lines += finish_lines(columns)
-    lines += finish_slope_lines(columns) if "slope_address" in programs else []
+    lines += finish_lines(columns, "slope_address" in programs)
     return "\n".join(lines) + "\n"
 
 
