@@ -241,6 +241,20 @@ def calibrated(bench: Bench) -> dict[str, Any]:
 
 
 add("calibrate", "5r", calibrated)
+_LENGTHS = {"constants.proximal": 1e-4, "constants.distal": 2e-4}
+_BUDGET = lambda bench: parflex.tolerance(bench("5r"), _LENGTHS, samples=50).as_dict()  # noqa: E731
+add("tolerance", "5r", _BUDGET)
+
+
+def poses_to_measure(bench: Bench) -> list[Any]:
+    """Poses of a five-bar that determine two lengths best."""
+    columns = {"motors": {"left.1": "a", "right.1": "b"}, "pose": [{"x": "x", "y": "y", "deviation": 1e-4}]}
+    grid = [("tip.x", -0.1, 0.1, 5), ("tip.y", 0.45, 0.6, 4)]
+    found = parflex.plan_calibration(bench("5r"), list(_LENGTHS), 4, columns=columns, over=grid)
+    return [found.log_det, found.deviations, found.tool]
+
+
+add("plan_calibration", "5r", poses_to_measure)
 
 
 def vars_of(record: Any, names: str) -> dict[str, Any]:

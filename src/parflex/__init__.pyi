@@ -4,6 +4,10 @@ from parflex.arrays.array_functions import forward_dynamics as forward_dynamics
 from parflex.arrays.array_functions import inverse_dynamics as inverse_dynamics
 from parflex.calibration.calibrate import Calibrated as Calibrated
 from parflex.calibration.calibrate import calibrate as calibrate
+from parflex.calibration.plan import CalibrationPlan as CalibrationPlan
+from parflex.calibration.plan import plan_calibration as plan_calibration
+from parflex.calibration.tolerance import Tolerance as Tolerance
+from parflex.calibration.tolerance import tolerance as tolerance
 from parflex.codegen.model import Model as Model
 from parflex.codegen.model import model as model
 from parflex.control.control import Controlled as Controlled

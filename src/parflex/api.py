@@ -723,11 +723,12 @@ WORDS: dict[str, Word] = {
         "",
         "Columns to show; None: end effector, efforts and energies.",
         checks.names,
-        {"identify": None, "calibrate": None},
+        {"identify": None, "calibrate": None, "plan_calibration": None},
     ),
     "data": Word(
         "str, Path, Mapping[str, Array] or Sequence", "", "Tables of measurements: files, or columns by name."
     ),
+    "count": Word("int", "", "Number of poses.", _integer(1)),
     "loss": Word("{'linear', 'huber'}", "", "Loss of residuals.", _one_of("linear", "huber")),
     "record": Word(
         "str, Path, Mapping[str, Array] or Sequence", "", "A record, or several: files, or columns by name."

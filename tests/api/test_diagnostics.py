@@ -25,7 +25,7 @@ from parflex.codegen.cache import _private
 from parflex.design.design_state import ResponseCase
 from parflex.design.sweep import _warn_if_slow, beyond_bounds
 from parflex.diagnostics import CODES, Diagnostic, read_diagnostics, reported, with_code
-from parflex.exchange.import_robot import import_warnings
+from parflex.exchange.import_robot import _missing_inertias, _suspected_units
 from parflex.forces.section_forces import missing_stress_warning
 from parflex.identification import diagnostics, identify
 from parflex.identification.diagnostics import Misfit, residuals_above_noise
@@ -48,8 +48,8 @@ from parflex.simulation.mesh_convergence import converged_run
 from parflex.simulation.step_control import StepReport, error_warnings
 from parflex.statics.zero_dynamics import ZeroDynamics
 from parflex.trajectories.time_optimal import _loose
-from parflex.updating import diagnostics as before
 from parflex.updating import frequency_response as frf
+from parflex.updating import update as before
 from parflex.updating.measured import read_rows
 from parflex.updating.result import FitReport, _of_others
 from parflex.updating.update import read_measured
@@ -366,7 +366,8 @@ def _(wrong, folder, patch):
 @case("suspected-units", "missing-inertia", "changed-by-import", "outside-bounds", "not-optimal", "slow-sweep")
 def _(wrong, folder, patch):
     frame = {"name": "a", "place": {"position": [500.0 if wrong else 0.5, 0, 0]}, "inertia": {"mass": int(not wrong)}}
-    yield from import_warnings(Fake(frame=[frame], point=[], closure=[], element=[], coupling=[], joints=[]))
+    imported = Fake(frame=[frame], point=[], closure=[], element=[], coupling=[], joints=[])
+    yield from (*_suspected_units(imported), *_missing_inertias(imported))
     joint = '<joint name="j" type="revolute"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/></joint>'
     joint += '<transmission name="t"><joint name="j"/></transmission>' * (not wrong)
     mass = '<inertial><mass value="1"/><inertia ixx="1e-6" iyy="1e-6" izz="1e-6" ixy="0" ixz="0" iyz="0"/></inertial>'

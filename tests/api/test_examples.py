@@ -4,12 +4,15 @@ import shutil
 
 import numpy as np
 import pytest
+from support.cases import PUBLIC
 from support.paths import ROOT
 
 import parflex
 from parflex.api import examples
 
 FILES = {
+    "probes.csv": "left.1,right.1,tip.x,tip.y\n2.581751,1.100611,-0.1,0.45\n2.040981,0.559841,0.1,0.45\n"
+    "2.224738,0.916855,0,0.5\n1.852782,0.817703,0.1,0.55\n",
     "study.toml": 'robot = "3rrr"\nworking_mode = "+-+"\nlaws = ["ctc"]\npercentages = [2]\ntemplates = 1\nseed = 1\n'
     'vary = ["lengths"]\n[reference]\nkind = "circle"\nradius = 0.05\ntime = 0.1\n',
     "stiffer.toml": 'robot = "navaro"\nsteps = 1\n[variables.constants.bar]\nlower = 0.19\nupper = 0.24\n'
@@ -19,6 +22,10 @@ FILES = {
 }
 LONG = "draw_convergence draw_map draw_modes draw_sections draw_sensitivities draw_spectrum draw_study excite"
 LONG += " export_fmu identify optimise reproduce run_control run_study track_modes update"
+
+
+def test_every_public_function_has_an_example():
+    assert {*examples(), "PD"} == set(PUBLIC)
 
 
 @pytest.mark.parametrize(

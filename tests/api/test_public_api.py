@@ -227,6 +227,7 @@ OTHER_VALUES = {
         "measured",
         "drive",
         "hold_out",
+        "keys",
     ]
 }
 

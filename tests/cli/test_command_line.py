@@ -337,3 +337,13 @@ def test_a_state_file_that_is_binary_or_huge_is_named(capsys, tmp_path):
     with file.open("wb") as huge:
         huge.truncate(100_000_000)
     assert "MB" in refused(capsys, "inverse", "3rrr", "--state", file)["message"]
+
+
+def test_hints_of_functions_name_options_and_keys_of_files_stay():
+    hints = {"choose kind='cs', or rigid=True": "choose --kind cs, or --rigid", "write x=0.1": "write x=0.1"}
+    hints |= {
+        "give end_effector, one of a": "give --end-effector, one of a",
+        "add out_step = ...": "add out_step = ...",
+    }
+    assert {hint: output.as_options(hint) for hint in hints} == hints
+    assert output.as_options("give velocity_limit", of_file=True) == "give velocity_limit"

@@ -13,6 +13,7 @@ from parflex.cli.group import cli
 
 # a command for each verb that prints tables; files are those of `folder`
 COMMANDS = {
+    "calibrate": "calibrate 5r probes.csv --vary constants.proximal",
     "check": "check 3rrr",
     "codegen": "codegen 5r inverse --target numpy -o generated",
     "control": "control 5r --law pd --reference circle:radius=0.02,time=0.02 --time 0.02",
@@ -41,6 +42,7 @@ COMMANDS = {
     "stiffness": "stiffness gough-stewart-beams",
     "study": "study laws.toml --out study.json --jobs 1",
     "sweep": "sweep sweep.toml --out table.npz --jobs 1",
+    "tolerance": "tolerance 5r --keys constants.proximal=1e-4",
     "update": "update dualemps measured.csv --vary materials.dural.elastic_modulus --hold-out :2",
     "view": "view 5r --no-browser --seconds 0",
 }
@@ -57,6 +59,8 @@ def folder(tmp_path_factory) -> Path:
     effort = 95.1 * qdd + 200 * 0.6 * np.cos(6 * t) + 20 * np.sign(np.cos(6 * t))
     table = np.stack([t, q, effort + 0.3 * np.random.default_rng(1).standard_normal(len(t))], axis=1)
     np.savetxt(folder / "lab.csv", table, delimiter=",", header="t,q.axis,effort.axis", comments="")
+    probes = "left.1,right.1,tip.x,tip.y\n2.581751,1.100611,-0.1,0.45\n2.040981,0.559841,0.1,0.45\n"
+    (folder / "probes.csv").write_text(probes + "2.224738,0.916855,0,0.5\n1.852782,0.817703,0.1,0.55\n")
     (folder / "table.toml").write_text("frequency = 0.5\nduration = 1\n[sines]\naxis = [0.05, 0.02]\n")
     design = 'robot = "5r"\n[variables."constants.proximal"]\nlower = 0.3\nupper = 0.5\n'
     design += '[responses.mass]\nresponse = "mass"\n'

@@ -115,7 +115,7 @@ def test_reach_and_arms_of_a_delta_with_parallelograms(mounted, closed_form, mon
     robot = load_robot(f"delta-bars-on-{mounted}", settings={} if closed_form else {"platform.inertia.mass": 0.61})
     delta = solver(robot, "xyz", compiled=not closed_form)
     assert (delta.places is not None) == closed_form
-    delta.walks = False
+    delta.follows_paths = False
     values = around(MIDDLE, 0.4, 600 if closed_form else 1500)
     arms = delta_arms(values, **DELTA)
     reached, _ = check_reach(robot, delta, values, ARMS, arms)
@@ -280,7 +280,7 @@ def test_reach_and_arms_of_par4_are_those_of_its_lengths():
     assert par4.fast
     values = np.array([0.08, 0, -0.81, 0, 0, 0]) + np.random.default_rng(1).uniform(-1, 1, (1500, 6)) * 0.6
     values[:, 3:5] = 0.0
-    par4.walks = False  # neighbours suffice
+    par4.follows_paths = False  # neighbours suffice
     arms = par4_arms(values[:, :3], values[:, 5])
     reached, found = np.isfinite(arms).all(axis=1), par4(values)
     assert 500 < reached.sum() < 1000 and np.array_equal(found.status == OK, reached)

@@ -183,7 +183,7 @@ def test_parameters_without_effect_are_those_of_fits_without_them():
     rows = EffortRows(W, y, used=rng.random((90, 2)) > 0.1)
     fitted, left = fit_rows(rows), list(range(6))
     now, widths = fitted, scipy.stats.t.ppf(0.975, fitted.freedoms)
-    while (sure := np.abs(now.values) / np.sqrt(np.diag(now.robust)) / widths[left]).min() < 1:
+    while (sure := np.abs(now.values) / np.sqrt(np.diag(now.robust)) / widths[left]).min(initial=2.0) < 1:
         left.pop(int(np.argmin(sure)))
         now = fit_rows(rows.columns(left))
     assert 1 < len(left) < 6 and essential_parameters(fitted) == [k in left for k in range(6)]

@@ -12,7 +12,7 @@ from support.robots import robot_file
 
 import parflex
 from parflex.cli.group import OUTPUTS, Command, cli
-from parflex.cli.statics import write_arrays
+from parflex.cli.vibration import write_arrays
 from parflex.io import atomic_file, atomic_files, refuse_overwrite, write_generated
 from parflex.robotfile.read import files_of
 from parflex.trajectories.files import write_table
@@ -34,6 +34,7 @@ maximise = "first"
 SWEEP = PROBLEM.split("[objective]")[0] + '[samples]\nkind = "sobol"\ncount = 2\n'
 # of each verb that writes: its words, the option that names what is written, and the file that it would write over
 VERBS = {
+    "calibrate": ("calibrate upper.toml record.csv --vary constants.k", "--out below.toml", ""),
     "codegen": ("codegen below.toml inverse --target numpy --force", "--out below.toml", ""),
     "control": ("control upper.toml --law pd --kp 1 --kv 1 --reference motion.toml --time 0.01", "--out below.csv", ""),
     "draw": ("draw upper.toml", "--out below.svg", ""),
@@ -53,6 +54,7 @@ VERBS = {
     "statespace": ("statespace upper.toml --lock none --input a --output a", "--out below.npz", ""),
     "study": ("study below.json", "--out below.json", "below.json"),
     "sweep": ("sweep sweep.toml --jobs 1", "--out sweep.toml", "sweep.toml"),
+    "tolerance": ("tolerance upper.toml --keys constants.k=1", "--figure below.svg", ""),
     "update": ("update upper.toml modes.csv --vary constants.k --lock none", "--out below.toml", ""),
     "view": ("view upper.toml", "--record below.html", ""),
 }  # fmt: skip

@@ -7,6 +7,8 @@ import re
 import shutil
 import tomllib
 from collections import Counter
+from urllib.parse import unquote
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -189,6 +191,8 @@ def test_the_page_names_no_address_outside_itself(text, elements):
     assert links and links <= places
     pictures = [attributes for tag, attributes in elements if tag == "img"]
     assert len(pictures) > 5 and all(attributes.get("alt") for attributes in pictures)  # read aloud
+    for attributes in pictures:
+        ElementTree.fromstring(unquote(attributes["src"].partition(",")[2]))
 
 
 def test_the_content_policy_allows_only_script_and_style_of_the_page_by_their_hashes(text, elements):

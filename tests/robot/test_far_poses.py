@@ -128,8 +128,8 @@ def test_legs_beyond_a_singular_pose_are_refused_alone_and_in_maps() -> None:
     assert [k for k, one in enumerate(true) if one is None] == BEYOND
     result = pose_solver(hexapod, names, lengths[0].tolist(), compiled=True)(lengths)
     assert np.flatnonzero(result.status).tolist() == BEYOND and (result.status[BEYOND] == UNREACHABLE).all()
-    assert result.said is not None
-    assert all("only in another assembly mode" in result.said[k] for k in BEYOND)
+    assert result.messages is not None
+    assert all("only in another assembly mode" in result.messages[k] for k in BEYOND)
     for k, one in enumerate(true):
         if one is not None and k < BEYOND[0]:
             alone = hexapod.assemble(dict(zip(names, lengths[k].tolist(), strict=True)))
@@ -225,8 +225,8 @@ def test_a_fold_of_a_coordinate_is_no_other_working_mode(five_bar):
     solver = pose_solver(five_bar, ["left.1", "x"], rows[0])
     assert solver.fast
     result, folded = solver(rows), 0
-    assert result.said is not None
-    for row, q, state, said in zip(rows, result.q, result.status, result.said, strict=True):
+    assert result.messages is not None
+    for row, q, state, said in zip(rows, result.q, result.status, result.messages, strict=True):
         assemblies = five_bars(*row)
         wanted = meant(assemblies)
         if wanted is None:

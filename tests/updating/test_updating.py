@@ -16,11 +16,10 @@ from support.robots import load_robot, robot_file, with_constants, write_robot
 
 import parflex
 from parflex.design.design_state import ResponseCase, SensitiveDesign
-from parflex.updating.diagnostics import unit_warnings
 from parflex.updating.fit import FitProblem
 from parflex.updating.modes import PoseModes, modes_at
 from parflex.updating.pairing import followed_pairs
-from parflex.updating.update import read_measured
+from parflex.updating.update import read_measured, unit_warnings
 
 EXAMPLES = ROOT / "examples"
 

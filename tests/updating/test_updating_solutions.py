@@ -241,7 +241,7 @@ def of_slopes(S, modes, error, prior=np.inf):
     fitting = SimpleNamespace(
         y=y, kind=np.zeros(len(y), dtype=int), row_of=np.arange(len(y)), error=np.array([error, 0.0]),
         prior=np.full(S.shape[1], prior), used=lambda fit: np.ones(len(y), dtype=bool), covariance=lambda fit: plain,
-        by_model=lambda fit: error * y, spread=lambda fit: spread, information=lambda fit: S / spread[:, None],
+        by_model=error * y, spread=lambda fit: spread, information=lambda fit: S / spread[:, None],
         freedoms=lambda fit, kind: float(len(y) - S.shape[1]),
     )  # fmt: skip
     return fitting, SimpleNamespace(modes=modes), spread[0]

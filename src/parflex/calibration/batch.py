@@ -17,7 +17,7 @@ import scipy.linalg
 
 from parflex.closure.newton import STRIDE
 from parflex.closure.rows import stack
-from parflex.errors import ParflexError
+from parflex.errors import InputError, ParflexError
 from parflex.parameters.design_numbers import DesignNumbers
 from parflex.parameters.parameters import Parameters
 from parflex.records import Record
@@ -36,6 +36,7 @@ STEPS, SLOW = 40, 0.1  # Newton steps, and the decrease of the opening below whi
 RANK = 1e-9  # of the largest singular value of scaled rows: smaller ones are rounding
 WAY = 0.2  # rad or typical lengths of a motor between two poses on the path from home
 LONGEST = 50  # poses on the path: motors that are farther have other units, and are left to the search of single poses
+OPEN = 1e-6  # of the largest change of a loop: what is left of it, if larger, no motion closes
 TRIED = 3  # poses that no search reaches, before the others that are open are refused with them
 
 
@@ -212,6 +213,36 @@ class PoseBatch:
                 values[:, k] = x.values if isinstance(x, BatchedNumber) else x
         return values, slopes
 
+    def frame_slopes(self, values: Array, poses: Poses, fixed: Array, frame: str) -> tuple[Array, Array]:
+        """Derivatives of position and rotation (world axes) of a frame at closed poses: poses x 6 x directions.
+
+        `fixed` (directions x poses x fixed) are slopes of the fixed coordinates; the keys are the first directions. The
+        second array is the place itself: poses x 12, position and rotation matrix.
+        """
+        count, directions = len(fixed), len(fixed) + self.unknowns
+        padded = np.concatenate([fixed, np.zeros((self.unknowns, *fixed.shape[1:]))])
+        scene = self.scene(self.twin(values, directions), poses, padded, count)
+        _, equations = self.with_slopes(self.equations(scene), len(poses.q), directions)
+        R, P = scene.at.of(scene.robot.tree.places[frame])
+        values, slopes = self.with_slopes([*P, *np.asarray(R).ravel()], len(poses.q), directions)
+        inverse, left = self.inverse(equations[:, :, count:])
+        if left.shape[2]:
+            text = "the motors do not determine the pose, so that it has no error at fixed motors"
+            raise InputError(text, key="robot", value=self.robot.name, hint="choose another actuation")
+        steps = inverse @ equations[:, :, :count]
+        missed = np.abs(equations[:, :, :count] - equations[:, :, count:] @ steps).max(axis=(0, 1), initial=0.0)
+        for key, size, whole in zip(self.keys, missed, np.abs(equations).max(axis=(0, 1))[:count], strict=False):
+            if size > OPEN * whole:
+                text = f"the robot cannot be closed at fixed motors when '{key}' changes alone"
+                raise InputError(text, key="keys", value=key, hint="change lengths of all legs together")
+        total = slopes[:, :, :count] - slopes[:, :, count:] @ steps
+        rotation, turning = values[:, 3:].reshape(-1, 3, 3), total[:, 3:].reshape(-1, 3, 3, count)
+        spin = np.einsum("pikd,pjk->pijd", turning, rotation)
+        turn = np.stack(
+            [spin[:, 2, 1] - spin[:, 1, 2], spin[:, 0, 2] - spin[:, 2, 0], spin[:, 1, 0] - spin[:, 0, 1]], axis=1
+        )
+        return np.concatenate([total[:, :3], turn / 2], axis=1), values
+
     # -- closing -----------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -253,16 +284,16 @@ class PoseBatch:
         q = np.array([self.tree.moved(*row) for row in zip(poses.q, rates, strict=True)])
         return Poses(q, poses.multipliers + step[:, len(self.columns) :])
 
-    def closed(self, twin: Robot, poses: Poses) -> tuple[Poses, Array]:
-        """Poses whose equations hold, from poses nearby, and which of them do."""
-        opening, inverse = np.full(len(poses.q), np.inf), None
+    def closed(self, twin: Robot, poses: Poses, inverse: Array | None = None) -> tuple[Poses, Array]:
+        """Poses whose equations hold, from poses nearby, and which of them do; with an `inverse` that stays."""
+        opening, given = np.full(len(poses.q), np.inf), inverse is not None
         for _ in range(STEPS):
             values = gathered(self.equations(self.scene(twin, poses)), len(poses.q))
             before, opening = opening, np.abs(values).max(axis=1, initial=0.0)
             near = opening <= CLOSED
             if (near & ((opening <= ROUNDING) | (opening >= 0.5 * before))).all() or not np.isfinite(opening).all():
                 break
-            if inverse is None or (opening > np.maximum(SLOW * before, CLOSED)).any():
+            if inverse is None or (not given and (opening > np.maximum(SLOW * before, CLOSED)).any()):
                 if not len(self.columns):
                     break
                 inverse = self.inverse(self.slopes_by_unknowns(twin, poses))[0]

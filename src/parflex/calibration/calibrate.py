@@ -181,10 +181,6 @@ def calibrate(
     -------
     Calibrated
         Numbers with deviations and intervals, undetermined combinations, residuals before and after.
-
-    Examples
-    --------
-    >>> parflex.calibrate(robot, "probes.csv", ["constants.radius"], columns="map.toml").rms_after
     """
     one_of(loss, LOSSES, "loss")
     one_of(about or "undeformed", ("undeformed", "equilibrium"), "about")
@@ -366,8 +362,7 @@ def report(
     covariance = directions @ (inner @ inner.T) @ directions.T * scale**2
     width = float(scipy.special.stdtrit(freedom, 0.975) if estimated else scipy.special.ndtri(0.975))
     certain = freedom > 0 or known
-    loose = np.abs(found.undetermined).max(axis=1, initial=0.0) * np.linalg.norm(J, axis=0) > 1e-6
-    loose |= np.linalg.norm(J, axis=0) == 0
+    loose = found.loose
     sizes = np.linalg.norm(J, axis=0)
     parameters = {}
     extras = problem.measurements.extras

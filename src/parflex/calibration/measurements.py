@@ -188,13 +188,14 @@ def read_map(columns: Any, file: str = "") -> dict[str, Any]:
 
 
 class MapReader:
-    """Reads the map of columns of a robot's measurements."""
+    """Reads the map of columns of a robot's measurements; of data that is a number of rows all values are zero."""
 
     def __init__(self, robot: Robot, data: Any, columns: Any) -> None:
         self.robot = robot
         names = robot.tree.position_names
         self.joints = {names[link.q.start]: link for link in robot.tree.links if link.joint.one_axis}
-        self.table, self.rows, self.file = read_tables(data)
+        self.planned = isinstance(data, int)
+        self.table, self.rows, self.file = ({}, [""] * data, "") if self.planned else read_tables(data)
         self.where = self.file if columns is None or isinstance(columns, Mapping) else str(columns)
         self.map = read_map(columns) if columns is not None else self._default_map()
         self.extras: dict[str, Extra] = {}
@@ -221,7 +222,7 @@ class MapReader:
     def measurements(self) -> Measurements:
         """All that the map names."""
         rows = self.rows
-        if "row" in self.map:
+        if "row" in self.map and not self.planned:
             rows = [str(value) for value in self._raw(self.map["row"])]
         for kind, words, unit in (
             ("bases", (*POSITION, *TURN), "m"), ("points", POSITION, "m"),
@@ -251,6 +252,8 @@ class MapReader:
                 raise self.refuse(f"unknown key '{key}' in '{where}'", key, did_you_mean(key, known))
 
     def _raw(self, name: Any) -> Array:
+        if self.planned and isinstance(name, str):
+            return np.zeros(len(self.rows))
         if not isinstance(name, str) or name not in self.table:
             known = ", ".join(self.table)
             hint = f"{did_you_mean(str(name), self.table)}; the columns are {known}"
@@ -364,7 +367,7 @@ class MapReader:
                 raise self.refuse(f"the rotation of '{frame}' has no '{word}'", entry, f"name {', '.join(words)}")
         columns = tuple(self._column(entry[word], f"{frame}.{word}", entry.get("rotation_deviation")) for word in words)
         values = np.array([column.values for column in columns]).T
-        known = np.isfinite(values).all(axis=1)
+        known = np.isfinite(values).all(axis=1) & (not self.planned)
         rotation = np.full((len(values), 3, 3), np.nan)
         turned: Any = {
             TURN: rotation_from_vector, QUATERNION: lambda q: quaternion_matrix(unit_quaternion(q)),

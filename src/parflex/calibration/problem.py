@@ -19,16 +19,16 @@ import scipy.linalg
 import scipy.optimize
 
 from parflex.calibration.batch import PoseBatch, Poses, Scene, row_number
-from parflex.calibration.measurements import Measurements, residuals
+from parflex.calibration.measurements import Measurements, Reading, residuals
 from parflex.errors import ParflexError, UnreachableError
 from parflex.parameters.design_numbers import number_at
 from parflex.records import Record, name_list
 from parflex.robot.robot import Robot
 
 Array = np.ndarray
-SETTLED = 1e-15  # relative change of numbers and cost at which the search ends: rounding
+SETTLED = 1e-9  # relative change of numbers and cost at which the search ends: Newton steps follow
 ROUNDING = 1e-8  # of the largest singular value: half of the digits are lost beyond
-POLISH = 4  # Newton steps behind the search, whose last changes of the cost are rounding
+POLISH = 6  # Newton steps behind the search, where changes of the cost are rounding
 INNER = 20  # steps in which open motions of a pose are fitted
 SHOWN = 1e-6  # of the largest weight of a combination: smaller ones are rounding
 
@@ -62,7 +62,7 @@ class CalibrationProblem:
         exact = measurements.exact
         self.batch = PoseBatch(robot, self.keys, [reading.joint for reading in exact], at_equilibrium)
         self.count = len(measurements.rows)
-        self.readings = np.array([reading.column.values for reading in exact]).reshape(len(exact), -1).T
+        self.readings = np.array([reading.column.values for reading in exact]).reshape(len(exact), self.count).T
         gauges, noisy = measurements.gauges, measurements.noisy
         self.labels = [*(gauge.name for gauge in gauges), *(reading.joint for reading in noisy)]
         self.units = [*(gauge.unit for gauge in gauges), *(reading.unit for reading in noisy)]
@@ -75,6 +75,7 @@ class CalibrationProblem:
         self.used[list(held_out)] = False
         self.columns = self._columns()
         self.state: State | None = None
+        self.open = 1  # motions that readings leave open in a pose, once they are counted
         start = {name: extra.value for name, extra in measurements.extras.items()}
         self.first = np.array([*(number_at(robot, key, "vary") for key in self.keys),
                                *(start[name] for name in self.names[len(self.keys) :])])  # fmt: skip
@@ -166,11 +167,12 @@ class CalibrationProblem:
     def _fitted_poses(self, twin: Any, x: Array, poses: Poses) -> Poses:
         """Poses whose open motions fit their measurements best."""
         batch = self.batch
-        for _ in range(INNER):
+        for _ in range(INNER if self.open else 0):
             scene = batch.scene(twin, poses, np.zeros((batch.unknowns, *self.readings.shape)))
             _, equations = batch.with_slopes(batch.equations(scene), self.count, batch.unknowns)
             left = batch.inverse(equations)[1]
-            if not left.shape[2]:
+            self.open = left.shape[2]
+            if not self.open:
                 return poses
             values, measured = self._measured(scene, x, batch.unknowns)
             B = self.weights[:, :, None] * (measured @ left)
@@ -186,10 +188,35 @@ class CalibrationProblem:
     def start(self, x: Array) -> State:
         """The poses at the start values; those that are not reached are named."""
         fixed, _ = self._fixed(x, 0)
-        poses, errors = self.batch.start(x[: len(self.keys)], fixed)
+        batch, values = self.batch, x[: len(self.keys)]
+        chosen = self._start_motors()
+        if chosen:  # readings with noise place the poses first
+            names = [*(reading.joint for reading in self.measurements.exact), *(reading.joint for reading in chosen)]
+            batch = PoseBatch(self.robot, self.keys, names)
+            noisy = [reading.column.values for reading in chosen]
+            noisy = [np.where(np.isfinite(column), column, np.nanmedian(column)) for column in noisy]
+            fixed = np.column_stack([fixed, *noisy])
+        poses, errors = batch.start(values, fixed)
+        if chosen and not errors:
+            poses, _ = self.batch.closed(
+                self.batch.twin(values), Poses(poses.q, np.zeros((self.count, self.batch.forces)))
+            )
         if errors:
             raise self.unreached(np.array(sorted(errors)), next(iter(errors.values())))
         return self._settle(x, poses)
+
+    def _start_motors(self) -> list[Reading]:
+        """Readings with noise that place the poses together with the exact ones: as many as motions are open."""
+        home = Poses(self.robot.home[None], np.zeros((1, self.batch.forces)))
+        motions = self.batch.inverse(
+            self.batch.slopes_by_unknowns(self.batch.twin(self.first[: len(self.keys)]), home)
+        )[1]
+        rates = [self.robot.tree.rate_names[k] for k in self.batch.columns]
+        noisy = [reading for reading in self.measurements.noisy if reading.joint in rates]
+        if not motions.shape[2] or len(noisy) < motions.shape[2]:
+            return []
+        rows = motions[0, [rates.index(reading.joint) for reading in noisy]]
+        return [noisy[k] for k in scipy.linalg.qr(rows.T, mode="r", pivoting=True)[1][: motions.shape[2]]]
 
     def _settle(self, x: Array, poses: Poses) -> State:
         twin = self.batch.twin(x[: len(self.keys)])
@@ -217,6 +244,8 @@ class CalibrationProblem:
         text = f"{what} {name_list(names)}: the robot cannot be closed at these motor values with the start values"
         text += f" ({reason.message})" if reason is not None else ""
         hint = "check units (gain) and signs of the motors, leave out these rows, or give better start values (--set)"
+        if len(self.measurements.exact) > len(self.robot.independent):
+            hint = "give the redundant motors a deviation: without one their readings fix the pose exactly"
         return UnreachableError(text, file=self.measurements.file or None, key="data", value=names[0], hint=hint)
 
 
@@ -225,10 +254,11 @@ class CalibrationProblem:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Determined(Record):
-    """Determined directions of the parameters (columns), undetermined ones, singular values and the condition."""
+    """Determined directions of the parameters (columns), undetermined ones, which parameters these hold, condition."""
 
     directions: Array
     undetermined: Array
+    loose: Array
     condition: float
 
 
@@ -240,7 +270,8 @@ def determined(J: Array) -> Determined:
     values = np.concatenate([values, np.zeros(J.shape[1] - len(values))])
     good = values > ROUNDING * max(values.max(initial=0.0), 1e-300)
     condition = float(values[good].max() / values[good].min()) if good.any() else 1.0
-    return Determined(units[:, None] * V[good].T, units[:, None] * V[~good].T, condition)
+    loose = np.abs(V[~good]).max(axis=0, initial=0.0) > SHOWN
+    return Determined(units[:, None] * V[good].T, units[:, None] * V[~good].T, loose, condition)
 
 
 def combinations(names: Sequence[str], undetermined: Array) -> list[dict[str, float]]:

@@ -169,6 +169,7 @@ def _argument(verb: str, parameter: inspect.Parameter) -> click.Argument:
     words: dict[str, Any] = {"metavar": entry.metavar or parameter.name.upper(), "shell_complete": entry.complete}
     words |= {} if required else {"default": parameter.default}  # a default, even None, would be enough for click
     nargs = -1 if parameter.kind is parameter.VAR_POSITIONAL else 1
+    required = required and not words["metavar"].startswith("[")
     return click.Argument([parameter.name], nargs=nargs, required=required, **words)
 
 
@@ -220,7 +221,7 @@ def _run(verb: str, function: Callable[..., Any], signature: inspect.Signature, 
     places: list[Any] = []
     for name, parameter in names.items():
         if parameter.kind is parameter.VAR_POSITIONAL:
-            places += arguments.pop(name)
+            places += arguments.pop(name) or ()
         elif parameter.kind is not parameter.KEYWORD_ONLY and name in arguments:
             places.append(arguments.pop(name))
     answer = function(*places, **arguments)

@@ -23,14 +23,7 @@ from parflex.errors import ParflexWarning
 MAX_LINE = 2000
 ROUNDING = 1e-13  # of the largest number of a table of one kind: what is smaller is left over from differences
 Table = tuple[str, Sequence[str], Iterable[Iterable[Any]]]  # title, columns, rows
-FLAGS = {  # how the library names an argument, and how the command line does
-    "force=True": "--force",
-    "target='c'": "--target c",
-    "about='equilibrium'": "--about equilibrium",
-    "out_step": "--out-step",
-    "end_effector": "--end-effector",
-    "float32": "--float32",
-    "rigid=True": "--rigid",
+FLAGS = {  # how hints of the library name arguments by other words, and how the command line does
     "(servo)": "(--servo)",
     "(motor-inertia)": "(--with motor-inertia)",
     "'parameters'": "--parameters",
@@ -41,6 +34,7 @@ FLAGS = {  # how the library names an argument, and how the command line does
     "that working mode": "that --working-mode",
     "fewer jobs": "fewer --jobs",
     "fewer columns": "fewer --columns",
+    "float32": "--float32",
 }
 GAP = 2  # spaces between columns
 MAX_UNWRAPPED_LABEL = 24  # characters: longer labels of rows wrap at spaces, so that two numbers fit next to them
@@ -141,18 +135,34 @@ def _reported() -> dict[str, Diagnostic]:
     return {} if context is None else context.find_root().meta.setdefault("parflex.diagnostics", {})
 
 
-def as_options(hint: str) -> str:
-    """A hint of the library in the options of the command line."""
-    known = "|".join(re.escape(word) for word in FLAGS)
-    return re.sub(rf"(?<![\w-])(?:{known})(?![\w-])", lambda match: FLAGS[match[0]], hint)
+def as_options(hint: str, of_file: bool = False) -> str:
+    """Return a hint of the library in the options of the command line: `rigid=True`, `kind='cs'`, `end_effector`.
+
+    In a hint about a robot file (`of_file`) words are keys of that file.
+    """
+    from parflex.cli.group import cli
+
+    options = [each for command in cli.commands.values() for each in command.params if isinstance(each, click.Option)]
+    flags = {str(each.name): max(each.opts, key=len) for each in options}
+
+    def option(match: re.Match[str]) -> str:
+        word, value = match["word"], match["value"]
+        if word not in flags or (value is None and (of_file or "_" not in word)):
+            return match[0]
+        return flags[word] if value in (None, "True") else f"{flags[word]} {value}"
+
+    known = "|".join(map(re.escape, FLAGS))
+    hint = re.sub(rf"(?<![\w-])(?:{known})(?![\w-])", lambda match: FLAGS[match[0]], hint)
+    named = r"(?<![\w.=-])(?P<word>[a-z_]+)(?:=(?P<quote>'?)(?P<value>[\w.]+)(?P=quote))?(?!\w| =|[\w.,-]*=)"
+    return re.sub(named, option, hint)
 
 
 def print_error(error: dict[str, Any], text: str, as_json: bool) -> None:
     """One sentence on stderr, and the error object on stdout for programs."""
     hint = error.get("hint")
     if hint and text.endswith(hint):
-        error = {**error, "hint": as_options(hint)}
-        text = text.removesuffix(hint) + as_options(hint)
+        error = {**error, "hint": as_options(hint, error["kind"] == "robot-file")}
+        text = text.removesuffix(hint) + error["hint"]
     click.echo(f"error: {one_line(text)}", err=True)
     if as_json:
         click.echo(json.dumps({"error": json_value(error)}, allow_nan=False))

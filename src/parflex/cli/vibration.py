@@ -1,13 +1,16 @@
-"""Command `frequencies`."""
+"""Commands `frequencies`, `stiffness` and `statespace`."""
 
 from __future__ import annotations
 
+import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parflex.cli import output
 from parflex.cli.group import verb
 from parflex.cli.output import Answer, Table
-from parflex.errors import InputError
+from parflex.errors import InputError, ParflexWarning
+from parflex.io import atomic_file
 
 if TYPE_CHECKING:
     from parflex.cli.vocabulary import Divided, LoadCase
@@ -94,3 +97,125 @@ def draw_convergence(refined: Any, figure: str | None) -> list[str]:
 
     draw(refined, figure)
     return [figure]
+
+
+@verb("vibration", "stiffness navaro --pose pose-3 --wrench platform=0,0,-50")
+def stiffness(robot: Divided, case: LoadCase, *, pose: Any = None, frame: str | None = None) -> Answer:
+    """Stiffness and compliance of a frame, deflection, holding efforts and section forces under loads."""
+    from parflex import deflection, equilibrium, linear_model
+    from parflex.robot.beam_nodes import at_nodes
+    from parflex.statics.linear_model import about_equilibrium
+    from parflex.statics.stiffness import deflection_at, stiffness_of
+
+    frames = list(dict.fromkeys([frame or robot.tree.end_effector, *case.forced_frames]))
+    robot, pose = at_nodes(robot, pose, frames)
+    if case.at_equilibrium:
+        rest = equilibrium(robot, pose, load_case=case)
+        deflected, result = deflection_at(rest, frames), stiffness_of(about_equilibrium(rest), frame)
+    else:
+        result = stiffness_of(linear_model(robot, pose, load_case=case), frame)
+        deflected = deflection(robot, pose, frames, load_case=case)
+    pick = robot.tree.components
+    deflections = {name: values[pick].tolist() for name, values in deflected.frames.items()}
+    answer = {
+        "frame": result.frame,
+        "directions": list(result.directions),
+        "stiffness": result.stiffness,
+        "compliance": result.compliance,
+        "rigid": result.rigid,
+        "deflection": deflections,
+        "efforts": deflected.efforts,
+        "section_forces": deflected.sections,
+        "about": result.model.about,
+        "diagnostics": deflected.diagnostics,
+    }
+    most = deflected.largest_stress
+    if deflected.beams:
+        answer |= {"beams": {name: beam.table() for name, beam in deflected.beams.items()}, "largest_stress": most}
+    if deflected.elements:
+        answer["elements"] = deflected.elements
+    if result.model.loading.internal is not None:
+        answer["internal"] = result.model.loading.internal
+    tables: list[Table] = [_matrix("compliance", result.directions, result.compliance)]
+    if result.stiffness is not None:
+        tables.insert(0, _matrix("stiffness", result.directions, result.stiffness))
+    rows: list[Any] = [(name, *values) for name, values in deflections.items()]
+    tables.append(("deflection", ["", *result.directions], output.rounded(rows)))
+    if deflected.efforts:
+        tables.append(("efforts", ["joint", "N or N m"], output.rounded(deflected.efforts.items())))
+    if deflected.sections:
+        ends = [(section, end) for section in deflected.sections for end in ("root", "tip") if end in section]
+        rows = [(section["element"], end, *section[end].values()) for section, end in ends]
+        tables.append(("section forces", ["element", "end", *deflected.sections[0]["root"]], output.rounded(rows)))
+    if most is not None:
+        tables.append(("largest stress", ["beam", "s", "MPa"], [(most["beam"], most["s"], most["value"] / 1e6)]))
+    return Answer(answer, *tables)
+
+
+def _matrix(title: str, names: tuple[str, ...], values: Any) -> Table:
+    rows = [(name, *map(float, row)) for name, row in zip(names, values, strict=True)]
+    return title, ["", *names], output.rounded(rows)
+
+
+@verb("vibration", "statespace dualemps --servo 1e6 --input 11 --output 17.y --frequencies 1:100:200 --out plant.npz")
+def statespace(
+    robot: Divided,
+    case: LoadCase,
+    *,
+    pose: Any = None,
+    inputs: Any = (),
+    outputs: Any = (),
+    span: Any = (),
+    out: str | None = None,
+) -> Answer:
+    """State space A B C D and frequency response between any input and any output."""
+    import numpy as np
+
+    from parflex.statics.linear_model import linear_model_of
+    from parflex.statics.statespace import forced_frames, mode_warnings, state_space_of
+
+    if out is not None:
+        check_suffix(out)
+    model = linear_model_of(robot, pose, case, forced_frames(inputs))
+    system = state_space_of(model, inputs, outputs)
+    diagnostics = system.doubts(span) if span else mode_warnings(system.model)
+    with warnings.catch_warnings(action="ignore", category=ParflexWarning):  # they are in the answer
+        response = system.response(span)
+    names = ("A", "B", "C", "D", "states", "inputs", "outputs")
+    answer: dict[str, Any] = {name: getattr(system, name) for name in names}
+    if out is not None:
+        write_arrays(out, {**answer, "frequencies_hz": np.array(span), "response": response})
+    answer |= {"about": model.about, "file": out, "diagnostics": [*system.diagnostics, *diagnostics]}
+    sizes = [(name, len(answer[name])) for name in ("states", "inputs", "outputs")]
+    tables: list[Table] = [("state space", ["", "count"], sizes)]
+    if span:
+        answer |= {"frequencies_hz": span, "response": {"real": response.real, "imaginary": response.imag}}
+        columns = [f"{name} / {source}" for name in system.outputs for source in system.inputs]
+        gains = [(f, *map(float, np.abs(H).ravel())) for f, H in zip(span, response, strict=True)]
+        tables.append(("gain", ["Hz", *columns], gains))
+    return Answer(answer, *tables, *output.written(out))
+
+
+def check_suffix(path: str) -> None:
+    """Refuse files that are neither .npz nor .mat before anything is computed."""
+    if Path(path).suffix not in (".npz", ".mat"):
+        raise InputError(
+            f"'{path}' has an unknown file type", key="out", value=path, hint="use a name that ends in .npz or .mat"
+        )
+
+
+def write_arrays(path: str, arrays: dict[str, Any]) -> None:
+    """Write arrays and lists of names to a .npz or .mat file, whole or not at all."""
+    import numpy as np
+    import scipy.io
+
+    with atomic_file(path) as file:
+        if Path(path).suffix == ".npz":
+            plain: dict[str, Any] = {key: np.asarray(value) for key, value in arrays.items()}
+            np.savez(file, **plain)
+        else:
+            cells = {
+                key: np.array(value, dtype=object) if isinstance(value, list) else value
+                for key, value in arrays.items()
+            }
+            scipy.io.savemat(file, cells)

@@ -536,7 +536,11 @@ OPTIONS: dict[str, Option] = {
     "workspace": Option("x=LOW:HIGH,...", read=_region),
     "distance": Option("D"),
     "starts": Option("N"),
-    "data": Option("DATA..."),
+    "data": Option("[DATA]..."),
+    "plan": Option("N", "Choose N poses to measure in place of a fit; --out FILE.csv writes them."),
+    "samples": Option("N"),
+    "tolerance.keys": Option("KEY=DEV,...", "Standard deviations of numbers of the file.", table("keys")),
+    "tolerance.over": Option("KEY=FROM:TO:COUNT,...", "Grid of poses in place of one.", _axes, ("--map", "--over")),
     "calibrate.columns": Option("MAP.toml", "Map of the columns; default: columns named as joints, or FRAME.x."),
     "calibrate.vary": Option(
         "KEY,...", "Numbers to fit: keys of the file, JOINT.offset, JOINT.gain, BASE.x, PLANE.height.", split_names

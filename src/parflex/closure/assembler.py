@@ -12,8 +12,10 @@ from parflex.closure.constraints import Closures, Coupling
 from parflex.closure.continuation import (
     SHORTEST_STRIDE,
     TargetPaths,
+    Walk,
     follow_to_target,
     position_units,
+    walk_ends,
     with_unit_quaternions,
 )
 from parflex.closure.newton import CLOSED, STRIDE, ClosurePart, ClosureParts, largest_size
@@ -79,39 +81,36 @@ class Assembler(ClosureParts):
 
     def _closed(self, target: Target, q: Array, part: ClosurePart) -> tuple[Array, bool]:
         """A part where Newton ends, which may not be closed, or whether a path of targets turns its shafts there."""
-        shafts = self.distant_shafts(target, q, [part])
-        if shafts:
-            reached = follow_to_target(self, target, q, part)
-            if reached is not None:
-                return self.newton(reached, part.columns, part.rows)[0], True
-            for shaft, counted in shafts.items():
-                if shaft in self.periodic and abs(target.values[shaft] - q[shaft]) > np.pi:
-                    self._refuse_uncounted_rotations(shaft, counted)
+        shafts = self._distant_shafts(target, q, part)
+        walks = [follow_to_target(self.tree, target, q, part)] if shafts else []
+        reached = next(iter(walk_ends(self, part.columns, walks)), None)
+        if reached is not None:
+            return self.newton(reached, part.columns, part.rows)[0], True
+        for shaft, counted in shafts.items():
+            if shaft in self.periodic and abs(target.values[shaft] - q[shaft]) > np.pi:
+                self._refuse_uncounted_rotations(shaft, counted)
         return self.newton(target.applied(q), part.columns, part.rows)[0], False
 
     def can_start_towards(self, target: Target, q: Array, locked: frozenset[int]) -> bool:
         """Whether the loops close a little way from `q` to the target: it is too far then, and contradicts nothing."""
-        parts, at, share, start = self.parts(target, locked), pose(self.tree, q), 0.02, q.copy()
+        parts, at, share = self.parts(target, locked), pose(self.tree, q), 0.02
         if any(missing_length(self, target.applied(q), part) for part in parts):
             return True
-        for index, value in target.values.items():
-            start[index] = q[index] + share * (value - q[index])
-        start = with_unit_quaternions(self.tree, start)
-        rows = [[row.between(at, share) if isinstance(row, PoseRows) else row for row in part.rows] for part in parts]
-        return all(
-            self.newton(start, part.columns, near, 30)[1] <= CLOSED for part, near in zip(parts, rows, strict=True)
-        )
+        start = with_unit_quaternions(self.tree, q + share * (target.applied(q) - q))
+        for part in parts:
+            rows = [row.between(at, share) if isinstance(row, PoseRows) else row for row in part.rows]
+            if self.newton(start, part.columns, rows, 30)[1] > CLOSED:
+                return False
+        return True
 
-    def distant_shafts(self, target: Target, q: Array, parts: list[ClosurePart]) -> dict[int, int]:
-        """Driven shafts in loops that turn far, and a joint beside each whose turns are counted."""
-        result: dict[int, int] = {}
-        for part in parts if self.counted else ():
-            part_positions = {self.tree.links[j].q.start for row in part.rows for j in row.links(self.tree)}
-            counted = [index for index in sorted(part_positions) if index in self.counted]
-            if counted and not all(isinstance(row, Coupling) for row in part.rows):
-                shafts = part_positions & self.turning & set(target.values)
-                result |= {k: counted[0] for k in shafts if abs(target.values[k] - q[k]) > STRIDE}
-        return result
+    def _distant_shafts(self, target: Target, q: Array, part: ClosurePart) -> dict[int, int]:
+        """Driven shafts in a loop that turn far, and a joint beside each whose turns are counted."""
+        positions = {self.tree.links[j].q.start for row in part.rows for j in row.links(self.tree)}
+        counted = sorted(positions & self.counted)
+        shafts = positions & self.turning & set(target.values) if counted else set()
+        if all(isinstance(row, Coupling) for row in part.rows):
+            return {}
+        return {k: counted[0] for k in shafts if abs(target.values[k] - q[k]) > STRIDE}
 
     def _refuse_uncounted_rotations(self, shaft: int, counted: int) -> None:
         """Loops close at every whole turn of a shaft, but a screw or gear on it is elsewhere: turns are not counted."""
@@ -212,16 +211,27 @@ class Assembler(ClosureParts):
         """
         turning = self.periodic if self.counted.isdisjoint(self.positions(part)) else set()
         shortest = SHORTEST_DETOUR if detours else SHORTEST_STRIDE
-        for path in TargetPaths(self.tree, target, q, turning).ways(detours):
-            current: Array | None = q
-            for point, path_rows in path:
-                moved = replace(part, rows=tuple(path_rows.get(id(row), row) for row in part.rows))
-                current = None if current is None else follow_to_target(self, point, current, moved, shortest)
-            if current is not None:
-                result, error = self.newton(current, part.columns, part.rows)
+        paths = TargetPaths(self.tree, target, q, turning).ways(detours)
+        walks = [self._along(path, q, part, shortest) for path in paths]
+        # ways to a frame have rows of their own, so that nothing is gained together
+        together = detours and not any(isinstance(row, PoseRows) for row in part.rows)
+        for batch in [walks] if together else ([walk] for walk in walks):
+            for reached in walk_ends(self, part.columns, batch):
+                result, error = (q, np.inf) if reached is None else self.newton(reached, part.columns, part.rows)
                 if error <= CLOSED and self._in_mode(result, part, reference):
                     return result
         return None
+
+    def _along(
+        self, path: Sequence[tuple[Target, dict[int, PoseRows]]], q: Array, part: ClosurePart, shortest: float
+    ) -> Walk:
+        """From one target of a path to the next."""
+        current: Array | None = q
+        for point, path_rows in path:
+            moved = replace(part, rows=tuple(path_rows.get(id(row), row) for row in part.rows))
+            if current is not None:
+                current = yield from follow_to_target(self.tree, point, current, moved, shortest)
+        return current
 
     def settled(self, part: ClosurePart, reference: Array) -> bool:
         """Whether sides tell all assemblies of a part apart."""
@@ -325,9 +335,9 @@ class Assembler(ClosureParts):
         """Closed positions of a part, from starts where its passive joints came as near as still motors let them."""
         motors = {link.v.start for link in self.tree.links if link.q.start in motor_indices}
         passive = np.array([k for k in part.columns if k not in motors], dtype=int)
-        for start in self.starts(q, ClosurePart(part.name, part.rows, passive)):
-            nearest, _ = self.newton(start, passive, part.rows, 20)
-            result, error = self.newton(nearest, part.columns, part.rows, 40)
+        starts = list(self.starts(q, ClosurePart(part.name, part.rows, passive)))
+        nearest = [end for end, _ in self.newton_from(starts, passive, part.rows, 20)]
+        for result, error in self.newton_from(nearest, part.columns, part.rows, 40):
             if error <= CLOSED:
                 yield result
 

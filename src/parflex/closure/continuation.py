@@ -7,13 +7,14 @@ first; if it meets a singular pose, paths around that pose may still reach the a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 
 from parflex.closure.newton import NEAR, ClosurePart, ClosureParts
+from parflex.closure.rows import Rows
 from parflex.closure.targets import FrameTarget, PoseRows, Target
 from parflex.recursion.kinematics import pose
 from parflex.spatial.rotations import unit_quaternion
@@ -29,14 +30,36 @@ ASIDE = (0.5, 1.0)  # of the length of a way: how far its way points lie beside 
 DIRECTIONS = 3  # at most, in which they lie, to both sides
 
 
+# asks for positions that are nearly closed to be corrected for some rows, and returns those at the end of a way
+Walk = Generator[tuple[Array, list[Rows]], tuple[Array, float], Array | None]
+
+
+def walk_ends(closures: ClosureParts, columns: Array, walks: Sequence[Walk]) -> list[Array | None]:
+    """Positions at the ends of walks; None where a way ends. Points with the same rows are corrected together."""
+    ends: list[Array | None] = [None for _ in walks]
+    guesses = dict(enumerate(map(next, walks)))
+    while guesses:
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for k, (_, rows) in guesses.items():
+            groups.setdefault(tuple(map(id, rows)), []).append(k)
+        for members in groups.values():
+            points = closures.corrected([guesses[k][0] for k in members], columns, guesses[members[0]][1])
+            for k, point in zip(members, points, strict=True):
+                try:
+                    guesses[k] = walks[k].send(point)
+                except StopIteration as end:
+                    ends[k] = end.value
+                    del guesses[k]
+    return ends
+
+
 def follow_to_target(
-    closures: ClosureParts, target: Target, q: Array, part: ClosurePart, shortest: float = SHORTEST_STRIDE
-) -> Array | None:
+    tree: Tree, target: Target, q: Array, part: ClosurePart, shortest: float = SHORTEST_STRIDE
+) -> Walk:
     """Positions of a part at a target, by steps from `q` that each continue the last one; None where the way ends.
 
     It ends where it takes a step of less than the share `shortest` of it.
     """
-    tree = closures.tree
     units, goal, at = position_units(tree), target.applied(q), pose(tree, q)
     driven = [index for index in target.values if goal[index] != q[index]]
     longest = max((abs(goal[k] - q[k]) / units[k] for k in driven), default=0.0)
@@ -50,7 +73,7 @@ def follow_to_target(
         guess = target.applied(guess) if next_share == 1.0 else guess
         guess = with_unit_quaternions(tree, guess)
         path_rows = [row.between(at, next_share) if isinstance(row, PoseRows) else row for row in part.rows]
-        solution, error = closures.corrected(guess, part.columns, path_rows)
+        solution, error = yield guess, path_rows
         change = float(np.abs((solution - guess) / units).max(initial=0.0))
         first = not slope.any()
         if error > NEAR or change > (4 if first else 1) * CORRECTED:

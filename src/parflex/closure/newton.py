@@ -53,15 +53,29 @@ Search = Generator[Step, _Point, _Point]  # asks for the point after a step, and
 def newton(
     tree: Tree, starts: Sequence[Array], columns: Array, rows: Sequence[Rows], steps: int
 ) -> list[tuple[Array, float]]:
-    """Newton on a tree that carries all rows, from each start: the positions and the error where it ends.
-
-    Searches are independent of each other, but the rows are evaluated for all of them at once.
-    """
+    """Newton on a tree that carries all rows, from each start: the positions and the error where it ends."""
     screws, angle_scale = strides(tree, columns, rows)
     driven = [_as_if_closed(row) if screws else row for row in rows]
     searches = [_search(q, steps if len(columns) else 0, screws, angle_scale) for q in starts]
+    return _ends(tree, columns, rows, driven, searches)
+
+
+def newton_corrected(
+    tree: Tree, starts: Sequence[Array], columns: Array, rows: Sequence[Rows]
+) -> list[tuple[Array, float]]:
+    """Newton with whole steps by the slopes at each start, to `NEAR`; what they do not close at once is given up.
+
+    So it is after a step along a way: what would take short steps, or many, is too far.
+    """
+    return _ends(tree, columns, rows, rows, [_correction(q) for q in starts])
+
+
+def _ends(
+    tree: Tree, columns: Array, rows: Sequence[Rows], driven: Sequence[Rows], searches: Sequence[Search]
+) -> list[tuple[Array, float]]:
+    """Where searches end, which are independent of each other: the rows are evaluated for all of them at once."""
     requests = dict(enumerate(map(next, searches)))
-    ends: list[tuple[Array, float]] = [(q, np.inf) for q in starts]
+    ends: list[tuple[Array, float]] = [(q, np.inf) for q, _ in requests.values()]
     while requests:
         points = _points(tree, columns, rows, driven, list(requests.values()))
         for k, point in zip(list(requests), points, strict=True):
@@ -104,6 +118,18 @@ def _search(q: Array, steps: int, screws: bool, angle_scale: Array) -> Search:
     return point
 
 
+def _correction(q: Array) -> Search:
+    """Whole steps by the slopes at the first positions."""
+    point = yield q, None
+    inverse, before = np.linalg.pinv(point.slopes(), rcond=1e-10), np.inf
+    for _ in range(CORRECTIONS):
+        if point.error <= NEAR or not point.error < REQUIRED_DECREASE * before:
+            break
+        before = point.error
+        point = yield point.q, -inverse @ point.r
+    return point
+
+
 def _points(
     tree: Tree, columns: Array, rows: Sequence[Rows], driven: Sequence[Rows], requests: Sequence[Step]
 ) -> list[_Point]:
@@ -130,23 +156,6 @@ def _points(
 def _slopes(tree: Tree, columns: Array, rows: Sequence[Rows], at: Pose) -> Array:
     """Derivatives of the openings by rates without units."""
     return block(tree, rows, columns, at, jacobians(tree, at, columns))
-
-
-def newton_corrected(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows]) -> tuple[Array, float]:
-    """Newton with whole steps by the slopes at `q`, to `NEAR`; what they do not close at once is given up.
-
-    So it is after a step along a way: what would take short steps, or many, is too far.
-    """
-    at, before = pose(tree, q), np.inf
-    inverse = np.linalg.pinv(_slopes(tree, columns, rows, at), rcond=1e-10)
-    for _ in range(CORRECTIONS):
-        r = openings(tree, rows, at)
-        error = largest_size(r)
-        if error <= NEAR or not error < REQUIRED_DECREASE * before:
-            break
-        q, before = stepped(tree, q, columns, -inverse @ r), error
-        at = pose(tree, q)
-    return q, error
 
 
 def openings(tree: Tree, rows: Sequence[Rows], at: Pose) -> Array:
@@ -288,25 +297,25 @@ class ClosureParts:
         self, starts: Sequence[Array], columns: Array, rows: Sequence[Rows], steps: int
     ) -> list[tuple[Array, float]]:
         """The same from several starts."""
-        small, local_columns, local_rows = self._on_branch(columns, rows)
-        ends = newton(small.tree, [q[small.positions] for q in starts], local_columns, local_rows, steps)
-        return [(_replaced(q, small, end), error) for q, (end, error) in zip(starts, ends, strict=True)]
+        return self._on_branch(newton, starts, columns, rows, steps)
 
-    def corrected(self, q: Array, columns: Array, rows: Sequence[Rows]) -> tuple[Array, float]:
+    def corrected(self, starts: Sequence[Array], columns: Array, rows: Sequence[Rows]) -> list[tuple[Array, float]]:
         """A few plain steps of Newton's method, for positions that are nearly closed."""
-        small, local_columns, local_rows = self._on_branch(columns, rows)
-        end, error = newton_corrected(small.tree, q[small.positions], local_columns, local_rows)
-        return _replaced(q, small, end), error
+        return self._on_branch(newton_corrected, starts, columns, rows)
 
-    def _on_branch(self, columns: Array, rows: Sequence[Rows]) -> tuple[Branch, Array, list[Rows]]:
-        """The links that carry the rows, with the rates and the rows on them; other rates change no row."""
-        small = self.branch(rows)
+    def _on_branch(
+        self,
+        method: Callable[..., list[tuple[Array, float]]],
+        starts: Sequence[Array],
+        columns: Array,
+        rows: Sequence[Rows],
+        *limits: int,
+    ) -> list[tuple[Array, float]]:
+        """What a method finds on the links that carry the rows; other rates change no row."""
+        small, results = self.branch(rows), [q.copy() for q in starts]
         local_columns = np.searchsorted(small.rates, np.intersect1d(small.rates, columns))
-        return small, local_columns, [row.on(small) for row in rows]
-
-
-def _replaced(q: Array, small: Branch, end: Array) -> Array:
-    """Positions with those of a branch replaced."""
-    result = q.copy()
-    result[small.positions] = end
-    return result
+        local_rows, local_starts = [row.on(small) for row in rows], [q[small.positions] for q in starts]
+        ends = method(small.tree, local_starts, local_columns, local_rows, *limits)
+        for result, (end, _) in zip(results, ends, strict=True):
+            result[small.positions] = end
+        return [(result, error) for result, (_, error) in zip(results, ends, strict=True)]

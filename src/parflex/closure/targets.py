@@ -15,7 +15,7 @@ import numpy as np
 from parflex.closure.rows import Rows
 from parflex.records import Record
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
-from parflex.spatial.batched import apply_rowwise
+from parflex.spatial.batched import apply_rowwise, is_batched
 from parflex.spatial.rotations import (
     cross,
     hat,
@@ -250,7 +250,7 @@ def normal_pair(direction: Array) -> Array:
 
 def shortest_arc(z: Array, direction: Array) -> Array:
     """The shortest turn of one unit vector to another, as a rotation vector; over batched numbers too."""
-    if z.dtype == object or direction.dtype == object:
+    if is_batched(z) or is_batched(direction):
         return apply_rowwise(_shortest_arcs, z, direction)
     normal = cross(z, direction)
     sine, cosine = float(np.linalg.norm(normal)), float(z @ direction)
@@ -337,41 +337,29 @@ class _DirectedRows(FrameRotationRows):
 class AxisTarget(_DirectedRows):
     """The z axis of a frame points along a unit vector: two rows, the angle between them by its components."""
 
-    batched: ClassVar = False
     count: ClassVar = 2
 
     def words(self, planar: bool) -> list[str]:
         """Two conditions in one word."""
         return [f"{self.name}.zx, zy, zz", ""]
 
+    @property
+    def _turns(self) -> Array:
+        """The two directions about which turns bring the axis to its components, as rows."""
+        first, second = normal_pair(self.direction)
+        return np.array([-second, first])
+
     def residual(self, at: Pose, length: float) -> Array:
         """The angle to the direction times the way to it, in metres; not zero where the axis points backwards."""
-        side, angle, _ = self._apart(at)
-        return length * angle * side
-
-    def _apart(self, at: Pose) -> tuple[Array, float, float]:
-        z = self.axis(at)
-        components = normal_pair(self.direction) @ z
-        sine = float(np.linalg.norm(components))
-        cosine = float(self.direction @ z)
-        side = components / sine if sine > TOGETHER else np.array([1.0, 0.0]) * (cosine < 0)
-        return side, float(np.arctan2(sine, cosine)), sine
+        return length * self._turns @ shortest_arc(self.axis(at), self.direction)
 
     def linear_residual(self, at: Pose) -> Array:
         """Components of a small angle."""
         return normal_pair(self.direction) @ self.axis(at)
 
     def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
-        """Rows of the components of the angle."""
-        side, angle, sine = self._apart(at)
-        z, e = self.axis(at), normal_pair(self.direction)
-        slopes = e  # per change of z: near the direction both are the same
-        if sine > 1e-9:
-            away = np.cos(angle) * (side @ e) - np.sin(angle) * self.direction
-            slopes = np.outer(side, away) + angle / sine * (e - np.outer(side, side @ e))
-        elif angle > 1:  # backwards: any way round
-            slopes = -np.outer(side, side @ e)
-        return -slopes @ hat(z) @ self.turning(tree, at, links)
+        """Rows of the components of a small angle; of a large one, its own slope and no other is exact."""
+        return -self._turns @ self.turning(tree, at, links)
 
     def bias(self, tree: Tree, at: Pose, moving: Motion) -> Array:
         """Second derivative of the components."""

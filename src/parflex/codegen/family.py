@@ -24,7 +24,7 @@ from parflex.errors import InputError
 from parflex.formulations.choice import choose
 from parflex.recursion.kinematics import jacobians, pose
 from parflex.robot.robot import Robot
-from parflex.tree.friction import JointTerms
+from parflex.tree.force_elements import JointTerms
 from parflex.tree.joints import Joint, helical
 from parflex.tree.tree import Link, Place
 

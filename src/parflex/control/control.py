@@ -277,7 +277,7 @@ def _settings(law: Law, plant: Plant, track: Track, loop: LoopSettings, duration
         "sticking": [link.name for link in plant.problem.sticking],
         "friction_width": plant.problem.width or None,
         **law.shared,
-        "law_operators": law.operators,
+        "law_operators": law.program.counts["total"],
         **asdict(loop),
     }
 

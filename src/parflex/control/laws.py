@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,11 +41,6 @@ class Law(Record):
     gains: Gains
     compensate: tuple[str, ...] = ()  # joint terms of the nominal robot that it knows
     shared: Mapping[str, Any] = field(default_factory=dict)  # what is asked of spare motors
-
-    @cached_property
-    def operators(self) -> int:
-        """Return additions, products and quotients of one evaluation, without the geometry."""
-        return self.program.counts["total"]
 
     def __call__(self, measured: Any, rates: Any, reference: Any, last: Any) -> tuple[Array, Array]:
         """Return efforts and the pose, from measured positions and rates, a row of the reference and the last pose."""

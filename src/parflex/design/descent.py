@@ -168,7 +168,7 @@ def polished(designs: Designs, found: Descent, free: Array) -> Descent:
 
     try:
         first_point = at(found.z[free]) if free.any() else None
-        if first_point is None or not _smooth(designs, first_point):
+        if first_point is None or not _smooth(first_point):
             return found
         terms = designs.terms
         first = terms[0]
@@ -205,7 +205,7 @@ def polished(designs: Designs, found: Descent, free: Array) -> Descent:
     )  # fmt: skip
 
 
-def _smooth(designs: Designs, point: DesignPoint) -> bool:
+def _smooth(point: DesignPoint) -> bool:
     """Whether the worst piece of each term is single and the next one far: then the terms are smooth functions."""
     for pieces in point.pieces:
         value = abs(pieces[0].value)

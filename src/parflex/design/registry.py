@@ -73,6 +73,8 @@ class Response(Record):
 
     def unit_of(self, robot: Robot, argument: str) -> str:
         """Unit of the number for a `robot` and an `argument`, the text behind the colon."""
+        if self.together is not None and self.together(argument):
+            return read_pose_response(robot, f"{self.name}:{argument}" if argument else self.name).unit
         return self.unit if isinstance(self.unit, str) else self.unit(robot, argument)
 
     def _told(self) -> str:
@@ -123,10 +125,6 @@ def read_response(text: Any) -> tuple[Response, str]:
     return RESPONSES[name], argument
 
 
-def _turns(argument: str) -> bool:
-    return argument.rpartition(".")[2] in ("rx", "ry", "rz", "theta")
-
-
 def _of_joint(straight: str, turning: str) -> Callable[[Robot, str], str]:
     def unit(robot: Robot, argument: str) -> str:
         tree = robot.tree
@@ -162,11 +160,11 @@ def _without_slopes(kind: str) -> Function:
 _BUILTIN_RESPONSES = (
     ("frequency", vibration_responses.frequency, "Hz", "k or LOW-HIGH", "smallest",
      "Natural frequency of mode k, or the lowest in a band (Hz)."),
-    ("stiffness", statics_responses.stiffness, lambda _, word: "N m/rad" if _turns(word) else "N/m", "FRAME.x",
+    ("stiffness", statics_responses.stiffness, "N/m, N m/rad", "FRAME.x",
      "smallest", "Stiffness of a frame in a direction."),
-    ("compliance", statics_responses.compliance, lambda _, word: "rad/(N m)" if _turns(word) else "m/N", "FRAME.x",
+    ("compliance", statics_responses.compliance, "m/N, rad/(N m)", "FRAME.x",
      "largest", "Compliance of a frame in a direction."),
-    ("deflection", statics_responses.deflection, lambda _, word: "rad" if _turns(word) else "m", "FRAME.x", "largest",
+    ("deflection", statics_responses.deflection, "m, rad", "FRAME.x", "largest",
      "Deflection of a frame in a direction under gravity, springs and a wrench."),
     ("error", statics_responses.static_error, "m", "FRAME", "largest",
      "How far a frame is from its place under gravity, springs and a wrench."),

@@ -27,6 +27,7 @@ from parflex.forces.section_forces import (
     sections_of_element,
     stresses,
 )
+from parflex.maps.responses import read_response
 from parflex.recursion.energy import kinetic_energy
 from parflex.recursion.kinematics import motion
 from parflex.robot.load import acting_robot
@@ -49,29 +50,20 @@ from parflex.statics.stiffness import stiffness_of
 from parflex.tree.build_elements import element_parts
 
 Array = np.ndarray
-PLANAR, SPATIAL = ("x", "y", "theta"), ("x", "y", "z", "rx", "ry", "rz")
 
 
-def frame_and_direction(state: DesignState, argument: str, name: str, directions: tuple[str, ...]) -> tuple[str, int]:
-    """A frame and one of its directions: FRAME.x, or x of the end effector."""
-    tree = state.robot.tree
-    frame, _, word = argument.rpartition(".")
-    frame = frame or tree.end_effector
-    word = "rz" if word == "theta" and "rz" in directions and tree.planar else word
-    if word not in directions:
-        raise InputError(
-            f"'{argument}' does not end with a direction of a frame",
-            key="response",
-            value=f"{name}:{argument}",
-            hint=f"write {name}:{tree.end_effector}.x, with one of {', '.join(directions)}",
-        )
-    tree.place(frame)
-    return frame, directions.index(word)
+def frame_and_direction(state: DesignState, name: str, argument: str) -> tuple[str, int]:
+    """A frame and the number of one of its directions: FRAME.x, or x of the end effector."""
+    response = read_response(state.robot, f"{name}:{argument}")
+    if response.direction is None:
+        text, hint = f"'{argument}' does not end with a direction of a frame", f"add one of {', '.join(response.parts)}"
+        raise InputError(text, key="response", value=response.name, hint=hint)
+    return response.of, response.direction
 
 
 def stiffness(state: DesignState, argument: str) -> Any:
     """Stiffness of a frame in a direction: on the diagonal of its matrix."""
-    frame, k = frame_and_direction(state, argument, "stiffness", PLANAR if state.robot.tree.planar else SPATIAL)
+    frame, k = frame_and_direction(state, "stiffness", argument)
     C = compliance_of(HeldState(state, [frame]), frame, argument)
     unit = np.zeros(len(C))
     unit[k] = 1.0
@@ -80,7 +72,7 @@ def stiffness(state: DesignState, argument: str) -> Any:
 
 def compliance(state: DesignState, argument: str) -> Any:
     """Compliance of a frame in a direction: its motion under a unit force or moment."""
-    frame, k = frame_and_direction(state, argument, "compliance", PLANAR if state.robot.tree.planar else SPATIAL)
+    frame, k = frame_and_direction(state, "compliance", argument)
     return compliance_of(HeldState(state, [frame]), frame)[k, k]
 
 
@@ -132,7 +124,7 @@ def frame_displacement(held: HeldState, frame: str) -> Array:
 
 def deflection(state: DesignState, argument: str) -> Any:
     """Deflection of a frame in a direction under gravity, springs and the wrench."""
-    frame, k = frame_and_direction(state, argument, "deflection", SPATIAL)
+    frame, k = frame_and_direction(state, "deflection", argument)
     return frame_displacement(deflected(state, [frame]), frame)[k]
 
 

@@ -9,8 +9,7 @@ import numpy as np
 from parflex.closure.mobility import scaled_jacobian
 from parflex.errors import InputError
 from parflex.robot.robot import Robot
-from parflex.tree.force_elements import has_contacts, joint_stop, with_gates
-from parflex.tree.friction import StictionJoint
+from parflex.tree.force_elements import StictionJoint, has_contacts, joint_stop, with_gates
 
 Array = np.ndarray
 

@@ -22,7 +22,7 @@ from parflex.records import Answer, Record
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import compose
 from parflex.tree import joints
-from parflex.tree.friction import JointTerms
+from parflex.tree.force_elements import JointTerms
 from parflex.tree.joints import Joint
 from parflex.tree.tree import GROUND, Link
 

@@ -21,7 +21,7 @@ from parflex.errors import InputError, SingularError
 from parflex.records import Record
 from parflex.recursion.dynamics import mass_matrix
 from parflex.spatial.linear import scalar_type, solve
-from parflex.tree.friction import gear_loss
+from parflex.tree.force_elements import gear_loss
 
 Array = np.ndarray
 OPEN_SHARE = 1e-9  # of a gear in a combination of efforts that acts on nothing, above rounding

@@ -31,10 +31,9 @@ from parflex.trajectories.motions import plan_motion
 
 Array = np.ndarray
 RIDGE = 1e-6  # beside the square of a usual column: parameters that a motion does not tell stay finite
-INSTANTS, FINE = 32, 3  # of a period of the highest harmonic, and times as many on which limits are kept in the end
-NEARER, SPLIT, HIGHEST = 3, 17, 3  # times that instants about the largest values are split, into how many, of how many
-MARGIN = 1e-4  # of a limit, which values keep from it at those instants
-LESS = 1e-3  # of a motion, by which it is made smaller first where it passes a limit between instants
+INSTANTS, FINE = 32, 3  # of a period of the highest harmonic, and times as many on which motions are judged
+DENSE = 12  # times as many on which limits are kept in the end
+MARGIN = 1e-3  # of a limit: half the square of 5 pi over 32 DENSE, what five times the highest harmonic hides there
 SOFT = 0.1  # of a usual speed: over so much Coulomb friction changes its sign while a motion is looked for
 WEIGHTS = (10.0, 1.0, 0.1, 0.01)  # of the barrier before the limits, one round after the other
 FARTHER = (1e3, 100.0)  # before these: the descent begins far from all limits
@@ -163,9 +162,9 @@ def excite(
 
 
 def _excitation(search: ExcitationSearch, x: Array, limits: MotionLimits, reached: list[float]) -> Excitation:
-    """The answer for a series; largest values are those between instants, too."""
+    """The answer for a series."""
     robot, series, base = search.regressor.robot, search.series, search.base
-    moving, W, efforts, place = search.watched(x, search.peaks(x, limits))
+    moving, W, efforts, place = search.watched(x, search.instants(DENSE))
     start, sines, cosines = series.amplitudes(x)
     motors = robot.actuated_names
     motion = {
@@ -310,7 +309,7 @@ class ExcitationSearch:
         inside = x
         for weight in (*(FARTHER if farther else ()), *WEIGHTS):
             x = self._lower(x, limits, weight)
-            inside = x if self._within(x, limits, self.instants(FINE)) else inside
+            inside = x if self._within(x, limits, self.instants(DENSE)) else inside
         smaller = self.between(inside, x, limits), self.between(self.series.shrunk(x, 1e-3), x, limits)
         return max(smaller, key=self.log_det)
 
@@ -327,37 +326,13 @@ class ExcitationSearch:
         return np.asarray(self.per_number @ best.reshape(shape)).ravel()
 
     def between(self, inside: Array, x: Array, limits: MotionLimits) -> Array:
-        """The series, as much nearer to one within limits as these need at all instants."""
-        low = 1.0 if self._within(x, limits, self.instants(FINE)) else 0.0
-        high = 1.0
+        """The series, as much nearer to one within limits as these need."""
+        low, high = (1.0, 1.0) if self._within(x, limits, self.instants(DENSE)) else (0.0, 1.0)
         for _ in range(BISECTIONS if low < high else 0):
             middle = (low + high) / 2
-            if self._within(inside + middle * (x - inside), limits, self.instants(FINE)):
-                low = middle
-            else:
-                high = middle
-        less = LESS
-        while low > 0:  # limits that are passed between instants
-            trial = inside + low * (x - inside)
-            if self._within(trial, limits, self.peaks(trial, limits)):
-                return trial
-            low, less = max(low - less, 0.0), 2 * less
-        return inside
-
-    def peaks(self, x: Array, limits: MotionLimits) -> Array:
-        """Instants of a period, and more about those at which values are largest."""
-        t = self.instants(FINE)
-        for _ in range(NEARER):
-            try:
-                moving, _, efforts, place = self.watched(x, t)
-            except ParflexError:
-                return t
-            values, _ = limits.watched(self.regressor, moving, efforts, place)
-            inner = values[1:-1]
-            top = np.where((inner >= values[:-2]) & (inner >= values[2:]), inner, -np.inf)
-            chosen = {1 + int(k) for column in top.T for k in np.argsort(column)[-HIGHEST:] if np.isfinite(column[k])}
-            t = np.unique(np.concatenate([t, *(np.linspace(t[k - 1], t[k + 1], SPLIT)[1:-1] for k in chosen)]))
-        return t
+            inner = self._within(inside + middle * (x - inside), limits, self.instants(DENSE))
+            low, high = (middle, high) if inner else (low, middle)
+        return np.asarray(inside + low * (x - inside))
 
     def watched(self, x: Array, t: Array) -> tuple[ClosedMotion, Array, Array, Array]:
         """All joints at instants of a series, rows, efforts by the numbers of the file, and places."""

@@ -226,7 +226,7 @@ def identify(
     missed = [k for k in range(len(base.kept)) if k not in solvable]
     return Identified(
         robot=robot.name, source=robot, parameters=parameters, covariance=fitted.robust,
-        undetermined=undetermined_parameters(base, missed, regressor, parameters, fitted.robust),
+        undetermined=undetermined_parameters(base, missed, regressor),
         residuals={item.record: item.measured - item.predicted for item in [*predictions, *later]},
         diagnostics=tuple(diagnostics), estimator=estimator, gains=gains, condition=fitted.condition,
         relative_error=share(left, efforts), per_motor=errors, validation=validation_of(regressor.rows, later),

@@ -25,7 +25,8 @@ Array = np.ndarray
 MARGIN = 1e-4  # of the usual mass of a body, and of that on the length of the robot: the least pseudo-inertia
 SOFT = 1e-6  # squares of deviations, of the first problem: what a number that nothing tells costs, moved by its size
 DUAL = 1e-5  # of the largest eigenvalue: groups are known to as many digits as their columns
-ROOT = np.sqrt(2.0)
+TRIANGLE = np.tril_indices(4)[::-1]  # rows and columns of an upper triangle, column by column
+WEIGHTS = np.where(TRIANGLE[0] == TRIANGLE[1], 1.0, np.sqrt(2.0))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -221,17 +222,14 @@ class _Cones:
 
 
 def _triangle(matrix: Array) -> Array:
-    """The upper triangle column by column, so that products of two are those of the matrices."""
-    return np.array([matrix[i, j] * (1.0 if i == j else ROOT) for j in range(4) for i in range(j + 1)])
+    """Return the upper triangle column by column, so that products of two are those of the matrices."""
+    return np.asarray(matrix[TRIANGLE] * WEIGHTS)
 
 
 def _matrix(triangle: Array) -> Array:
-    """The symmetric matrix of such a triangle."""
+    """Return the symmetric matrix of such a triangle."""
     matrix = np.zeros((4, 4))
-    for value, (i, j) in zip(
-        triangle, ((row, column) for column in range(4) for row in range(column + 1)), strict=True
-    ):
-        matrix[i, j] = matrix[j, i] = value if i == j else value / ROOT
+    matrix[TRIANGLE] = matrix[TRIANGLE[::-1]] = triangle / WEIGHTS
     return matrix
 
 

@@ -20,7 +20,7 @@ from parflex.identification.regressor_columns import BaseColumns, grouped_text
 from parflex.records import Record, brief, count_of
 
 Array = np.ndarray
-UNSURE = 0.3  # of a parameter, a deviation with which nothing is said about it
+ROUNDING = 1e-12  # of the terms of a sum that is zero
 
 
 def share(part: Array, whole: Array) -> float:
@@ -188,6 +188,8 @@ def identified_parameters(
     """Parameters that a record tells, by name."""
     names = [unknown.name for unknown in regressor.unknowns]
     by_file = base.groups @ np.array([unknown.value for unknown in regressor.unknowns])
+    terms = np.abs(base.groups) @ np.abs([unknown.value for unknown in regressor.unknowns])
+    by_file = np.where(np.abs(by_file) > ROUNDING * terms, by_file, 0.0)
     white, robust = (np.sqrt(np.maximum(np.diag(C), 0.0)).tolist() for C in (fitted.white, fitted.robust))
     widths = scipy.special.stdtrit(fitted.freedoms, 0.975).tolist()
     essential, parameters = essential_parameters(fitted), {}
@@ -207,7 +209,7 @@ def essential_parameters(fitted: LeastSquaresFit) -> list[bool]:
     """Return which parameters are left when the least certain is set to zero until no interval holds zero."""
     values, white, robust, left = fitted.values, fitted.white, fitted.robust, np.ones(len(fitted.values), dtype=bool)
     widths = scipy.special.stdtrit(fitted.freedoms, 0.975)
-    while left.sum() > 1:
+    while left.any():
         half = widths * np.sqrt(np.maximum(np.diag(robust), 1e-300))
         sure = np.where(left, np.abs(values) / half, np.inf)
         worst = int(np.argmin(sure))
@@ -256,14 +258,8 @@ def validation_of(names: list[str], later: list[Prediction]) -> dict[str, Any] |
     }
 
 
-def undetermined_parameters(
-    base: BaseColumns, missed: list[int], regressor: Regressor, parameters: dict[str, IdentifiedParameter],
-    robust: Array,
-) -> list[dict[str, str]]:  # fmt: skip
-    """Parameters that no motion of the motors excites, those that this record does not, and those that noise hides.
-
-    The last are masses and inertias where none of them is sure: others are small beside a sure one.
-    """
+def undetermined_parameters(base: BaseColumns, missed: list[int], regressor: Regressor) -> list[dict[str, str]]:
+    """Return parameters that no motion of the motors excites, and those that this record does not."""
     names = [unknown.name for unknown in regressor.unknowns]
     grouped = {int(k) for row in base.groups for k in np.flatnonzero(row)}
     why = "the motion of the record does not excite it: record an exciting motion, such as that of parflex excite"
@@ -272,20 +268,7 @@ def undetermined_parameters(
     for k in base.unobservable:
         unknown = regressor.unknowns[k]
         if unknown.value and k not in grouped and not (planar and len(unknown.symbol) > 1):
-            result.append({"name": unknown.name, "why": "no motion of the motors tells it"})
-    inert = [k for k, name in enumerate(parameters) if name.partition("[")[0] in ("M", "ZZ", "IA")]
-    shown, known = list(parameters), list(parameters.values())
-    if any(known[k].relative <= UNSURE for k in inert):
-        return result
-    deviation = np.sqrt(np.maximum(np.diag(robust), 1e-300))
-    correlation = np.abs(robust / np.outer(deviation, deviation)) - np.eye(len(robust))
-    for k in inert:
-        nearest = int(np.argmax(correlation[k]))
-        beside = (
-            f", and its correlation with {shown[nearest]} is {correlation[k, nearest]:.3g}" if len(known) > 1 else ""
-        )
-        why = f"its deviation is {100 * known[k].relative:.3g} % of it{beside}"
-        result.append({"name": shown[k], "why": f"{why}: record a larger motion that moves it apart from others"})
+            result.append({"name": unknown.name, "why": "no motion of the motors excites it"})
     return result
 
 

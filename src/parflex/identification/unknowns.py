@@ -21,23 +21,18 @@ from parflex.records import Record
 from parflex.recursion.energy import line_between, wrenches_on_ends
 from parflex.recursion.kinematics import jacobians
 from parflex.robot.robot import Robot
-from parflex.tree.force_elements import CoupledSpring, PointElement
-from parflex.tree.friction import smooth_sign
+from parflex.tree.force_elements import CoupledSpring, PointElement, smooth_sign
 from parflex.tree.tree import Link, Tree
 
 Array = np.ndarray
-
 FRICTIONS = ("file", "none", "symmetric", "offset", "direction")
-
 TERMS = {  # of the friction of a joint
     "none": (),
     "symmetric": ("FV", "FS"),
     "offset": ("FV", "FS", "offset"),
     "direction": ("FV", "FS", "FV_back", "FS_back"),
 }
-
 UNITS = {"M": "kg", "MX": "kg m", "MY": "kg m", "MZ": "kg m"}  # others of bodies: kg m^2
-
 OF_JOINTS = {  # in terms of a joint that slides and one that turns
     "IA": ("kg", "kg m^2"),
     "FV": ("N s/m", "N m s/rad"),
@@ -49,11 +44,8 @@ OF_JOINTS = {  # in terms of a joint that slides and one that turns
     "d": ("N s/m", "N m s/rad"),
     "k_rest": ("N", "N m"),  # stiffness times rest
 }
-
 SPRINGS = ("k", "d", "k_rest")
-
 NEVER_NEGATIVE = ("IA", "FV", "FS", "FV_back", "FS_back", "k", "d")
-
 ALL = "all"  # what keeps all springs and dampers
 
 

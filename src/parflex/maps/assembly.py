@@ -12,7 +12,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from parflex.robot.robot import Robot
 from parflex.robot.substructures import CutBeam, CutModal, CutRobot, CutStep, cut_at_beams
 from parflex.tree.force_elements import CoupledSpring
 from parflex.tree.tree import GROUND, Link, Place, Tree
-
-if TYPE_CHECKING:
-    pass
 
 Array = np.ndarray
 
@@ -65,22 +62,18 @@ class _MatricesOfRows(_LazyMatrices):
 
 
 class Assembly:
-    """Matrices of a node model over chosen unknowns, from the places of links."""
+    """Matrices of a node model, from the places of links."""
 
     def __init__(
         self,
         model: NodeModel,
         links: Sequence[int] | None = None,
-        columns: Array | None = None,
         designs: DesignNumbers | None = None,
     ) -> None:
         self.model = model
         self.tree = model.robot.tree if designs is None else designs.tree
         self.designs = 1 if designs is None else len(designs.values)
         self.chosen = np.arange(self.designs)
-        self.columns = np.arange(model.columns) if columns is None else columns
-        self.number = np.full(model.columns, -1)
-        self.number[self.columns] = np.arange(len(self.columns))
         self.bodies = list(range(len(model.robot.tree.links))) if links is None else list(links)
         ends = sorted({k for j in self.bodies for k in model.ends(j)} | set(ends_of(model.cut)))
         steps = {step.link: step for k in ends for step in model.paths[k][1]}
@@ -134,11 +127,11 @@ class Assembly:
 
     def open_stiffness(self, motions: Motions, poses: int) -> Array:
         """K over all unknowns from motions of bodies."""
-        K = np.zeros((poses, len(self.columns), len(self.columns)))
+        K = np.zeros((poses, self.model.columns, self.model.columns))
         for j, (columns, W) in motions.items():
             if W.shape[1] > 6:
                 bent = W[:, 6:]
-                _add(K, self.number[columns], np.swapaxes(bent, 1, 2) @ (self.stiffness[j] @ bent))
+                _add(K, columns, np.swapaxes(bent, 1, 2) @ (self.stiffness[j] @ bent))
         for j, k in self.joint_rows():
             K[:, k, k] += self.chosen_number(self.tree.links[j].terms.stiffness)
         for spring in self.tree.springs if len(self.bodies) == len(self.tree.links) else ():
@@ -148,10 +141,10 @@ class Assembly:
 
     def open_mass(self, motions: Motions, poses: int) -> Array:
         """M over all unknowns from motions of bodies."""
-        M = np.zeros((poses, len(self.columns), len(self.columns)))
+        M = np.zeros((poses, self.model.columns, self.model.columns))
         for j, (columns, W) in motions.items():
             if np.any(self.inertia[j]):
-                _add(M, self.number[columns], np.swapaxes(W, 1, 2) @ (self.inertia[j] @ W))
+                _add(M, columns, np.swapaxes(W, 1, 2) @ (self.inertia[j] @ W))
         for j, k in self.joint_rows():
             M[:, k, k] += self.chosen_number(self.tree.links[j].terms.motor_inertia)
         return M
@@ -191,7 +184,7 @@ class Assembly:
         bodies = set(self.bodies)
         steps = (step for piece in self.model.cut.pieces for step in piece.steps if step.tie.size)
         return [
-            (step.tie.joint, int(self.number[step.slots.start]))
+            (step.tie.joint, step.slots.start)
             for step in steps
             if step.tie.joint in bodies and self.tree.links[step.tie.joint].joint.one_axis
         ]
@@ -346,23 +339,11 @@ class NodeModel:
         """The links that move the body of a link: its own, and that at the tip of a beam."""
         return [j, self.tip[j]] if j in self.tip else [j]
 
-    def felt(self, j: int) -> set[int]:
-        """Unknowns that the body of a link feels."""
-        slots = [self.modal[j].slots] if j in self.modal else [self.beams[j].slots] if j in self.beams else []
-        unknowns = {k for slot in slots for k in range(slot.start, slot.stop)}
-        for k in self.ends(j):
-            root, path = self.paths[k]
-            if root != GROUND:
-                first, width = self.roots[root]
-                unknowns |= set(range(first, first + width))
-            unknowns |= {column for step in path for column in range(step.slots.start, step.slots.stop)}
-        return unknowns
 
-
-def node_model(robot: Robot, roots: Sequence[int] = ()) -> NodeModel:
-    """Pieces and unknowns of a robot with its locked joints fixed; pieces with one of `roots` are counted from it."""
+def node_model(robot: Robot) -> NodeModel:
+    """Pieces and unknowns of a robot with its locked joints fixed."""
     refuse_elements(robot.tree)
-    cut = cut_at_beams(robot, roots)
+    cut = cut_at_beams(robot)
     starts: dict[int, tuple[int, int]] = {}
     paths: dict[int, tuple[int, tuple[CutStep, ...]]] = {}
     for piece in cut.pieces:

@@ -154,7 +154,7 @@ class Batch:
         self.geometry.settle(COMPILE_FROM if self.often else self.count)
         first = self.poses[self.order[0]] if len(self.order) else np.zeros(len(self.coordinates))
         self.positions = PositionSolver(self.geometry, self.coordinates, first.tolist(), self.ignore_limits)
-        self.positions.walks = not self.often
+        self.positions.follows_paths = not self.often
         if self.numbers is not None and not self.positions.fast:
             self._load_all(self.positions.single_solve_reason)
 
@@ -370,10 +370,10 @@ class Batch:
         placed = self.positions(poses, own)
         found.status[here] = placed.status
         bad = np.flatnonzero(placed.status != OK)
-        states = np.unique(placed.status[bad]).tolist() if placed.said is None else []
+        states = np.unique(placed.status[bad]).tolist() if placed.messages is None else []
         why = {state: self.positions.why(state) for state in states}
         for k, row in zip(bad.tolist(), here[bad].tolist(), strict=True):
-            found.reasons[row] = why[int(placed.status[k])] if placed.said is None else placed.said[k]
+            found.reasons[row] = why[int(placed.status[k])] if placed.messages is None else placed.messages[k]
         return placed
 
     def _measured(self, whole: Array) -> dict[str, Array]:
@@ -400,7 +400,7 @@ class Batch:
         tense = np.flatnonzero(at_rest)
         equilibria = self._prepared() if len(tense) else None
         if equilibria is not None:
-            done[tense] = equilibria(found, here[tense], whole[tense], None, None if own is None else own[tense])
+            done[tense] = equilibria(found, here[tense], whole[tense], None if own is None else own[tense])
         return done
 
     def _prestressed(self, q: Array, own: Array | None) -> Array:

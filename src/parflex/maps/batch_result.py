@@ -15,7 +15,7 @@ from parflex.checks import names, short_text
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexError, ParflexWarning
 from parflex.maps.continuation import OK
-from parflex.maps.positions import SAID
+from parflex.maps.positions import MESSAGES
 from parflex.parameters.design_numbers import number_at
 from parflex.parameters.robot_file import redesigned
 from parflex.records import Record, count_of
@@ -88,7 +88,7 @@ class BatchResult(Record):
 
     def mark(self, row: int, state: int, reason: str = "") -> None:
         """Say that a row has no answer, and why."""
-        self.status[row], self.reasons[row] = state, reason or SAID.get(state, "")
+        self.status[row], self.reasons[row] = state, reason or MESSAGES.get(state, "")
         for array in self.values.values():
             array[row] = np.nan
 

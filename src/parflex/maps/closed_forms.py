@@ -328,7 +328,7 @@ class PointLegPlaces:
             for j, line, move in zip(leg.arm, self.lines, moves, strict=True)
         }
         if leg.linkage is not None:
-            self._parallelogram(leg.linkage, tree, at, moves[2])
+            self._parallelogram(leg.linkage, at, moves[2])
         if leg.wrist:
             u1, u2 = leg.loop.u1, leg.loop.u2
             end_axis, goal_axis = (u1, u2) if leg.carries_first else (u2, u1)
@@ -339,7 +339,7 @@ class PointLegPlaces:
             c, s = _angle(last.along, rotation @ end_axis, goal_direction)
             self.values[leg.wrist[0]] = np.arctan2(s, c)
 
-    def _parallelogram(self, linkage: Parallelogram, tree: Tree, at: Pose, move: Move) -> None:
+    def _parallelogram(self, linkage: Parallelogram, at: Pose, move: Move) -> None:
         """Joints that move with a bar, and whether it is on its side: past the flat pose it is in another mode."""
         for j, sense in zip(linkage.links[1:], linkage.senses, strict=True):
             self.values[j] = sense * self.values[linkage.bar]

@@ -1,6 +1,7 @@
-"""Newton's method on rows of positions, in place: closed rows, and their side of the singularities.
+"""Continuation of rows of positions: Newton's method from closed poses, along lines and along paths from home.
 
-Robots with several assemblies follow paths to poses in steps that are too short to leave one of them.
+Each row stays on the side of home of its singularities. Robots with several assembly modes follow paths in strides that
+are too short to change the mode.
 """
 
 from __future__ import annotations
@@ -27,23 +28,23 @@ Array = np.ndarray
 OK, UNREACHABLE, SINGULAR, OUTSIDE = 0, 1, 2, 4  # outside the limits of a joint; 3 is a design that makes no robot
 CLOSED = 1e-9  # opening, in typical lengths, from which a loop counts as open: Newton ends far below
 FLAT = 1e-6  # determinant of a leg, beside that at home, below which the pose counts as singular
-NEARBY = 12  # steps from a pose nearby, of all parts: what needs more is tried from home
+NEARBY = 12  # steps from a neighbouring pose: poses that need more are tried from home
 LONG = 40  # steps of Newton's method from a pose that may be far
-LENGTHY = 400  # instructions from which a step is compiled for ways: interpreted it takes milliseconds
-MANY_STRIDES = 24  # to poses of several assemblies, at most
-TURN = 1.0  # rad of a given joint in a stride that winds springs: longer ones could lose a turn
-TURNED = 6  # strides for each of these, at most
-LONGEST, SHORTEST = 1 / 3, 1 / 60  # of their way, of one stride
-SHORT = 8  # steps of Newton's method after a stride: what needs more has lost its way
+LENGTHY = 400  # instructions from which a step is compiled for paths: interpreted it takes milliseconds
+MANY_STRIDES = 24  # to poses of robots with several assembly modes, at most
+TURN = 1.0  # rad of a specified joint in a stride that winds springs: longer strides could lose a turn
+TURNED = 6  # strides for each TURN, at most
+LONGEST, SHORTEST = 1 / 3, 1 / 60  # longest and shortest stride, as shares of a line
+SHORT = 8  # steps of Newton's method after a stride: what needs more has left the path
 FEW = 64  # poses that are compared with all others one by one
 SIDE_BY_SIDE = 256  # poses whose distances are there at a time: they stay in the cache
 
 
-SHORTEST_ON_WAYS = 1e-3  # of the way from one way point to the next, of one stride
-FEW_WAYS = 4  # that are tried where sides tell assemblies apart: then only Newton's method can be lost
-STARTS = 8  # from which poses that were not reached are closed in whatever assembly
+SHORTEST_ON_PATHS = 1e-3  # shortest stride, as share of the line between two waypoints
+FEW_PATHS = 4  # tried where signs tell assembly modes apart: then only Newton's method can fail
+STARTS = 8  # from which unreached poses are closed in any assembly mode
 SPREAD = 1.0  # rad or typical lengths, of these starts
-WIDE_STARTS, WIDE_SPREAD = 16, 2.5  # the same where sides tell assemblies apart: in other modes elbows are turned over
+WIDE_STARTS, WIDE_SPREAD = 16, 2.5  # where signs tell assembly modes apart: in other modes elbows are turned over
 MANY, FEW_STARTS = 1024, 16  # rows up to which all starts are tried that single poses have, and how many of more
 
 
@@ -55,7 +56,7 @@ class ClosedRows(RequestedPoses):
     joined: JoinedSteps | None  # all of them as one program
 
     def _newton(self, q: Array, steps: int = LONG) -> tuple[Array, Array]:
-        """Newton in place; a row that a part of the robot does not reach is left by the next parts."""
+        """Newton's method in place; rows that a part of the robot does not reach are left out by the next parts."""
         if len(q) <= FEW and self._is_joined(q):  # calls take longer than steps
             return self._together(q, steps)
         status, todo = np.full(len(q), OK), np.arange(len(q))
@@ -68,12 +69,12 @@ class ClosedRows(RequestedPoses):
         return q, status
 
     @staticmethod
-    def lost(status: Array) -> Array:
-        """Which poses are not reached."""
+    def is_unreached(status: Array) -> Array:
+        """Return which poses are not reached."""
         return np.asarray(status == UNREACHABLE)
 
-    def for_ways(self) -> Self:
-        """The same with compiled steps where these are long: ways take hundreds of them, however few the poses."""
+    def with_compiled_steps(self) -> Self:
+        """Return the solver with compiled steps if these are long: paths take hundreds, however few the poses."""
         if self.geometry.compiled or sum(len(one.program.program.instructions) for one in self.steppers) < LENGTHY:
             return self
         made = copy.copy(self)
@@ -82,19 +83,19 @@ class ClosedRows(RequestedPoses):
         return made
 
     def closed(self, q: Array) -> Array:
-        """Which rows Newton closes, on whatever side of their singularities, in place."""
+        """Return which rows Newton's method closes, on any side of their singularities, in place."""
         found = [one.solve(q, np.arange(len(q)), LONG)[0] < CLOSED for one in self.steppers]
         return np.all(found, axis=0)
 
     def _together(self, q: Array, steps: int | None = None) -> tuple[Array, Array]:
-        """Newton in place on all parts of the robot at once, from positions that are near as a rule."""
+        """Newton's method in place on all parts of the robot at once, from positions nearby."""
         if not self._is_joined(q):
             return self._newton(q, steps or LONG)
         assert self.joined is not None
-        told = self.joined(q, steps or NEARBY, POLISH)
+        outputs = self.joined(q, steps or NEARBY, POLISH)
         columns, signs, sizes = self._signed
-        self._put_determinants(told)
-        closed, flat = judged_rows(told, self.joined.openings, CLOSED**2, columns, signs, FLAT * sizes)
+        self._put_determinants(outputs)
+        closed, flat = judged_rows(outputs, self.joined.openings, CLOSED**2, columns, signs, FLAT * sizes)
         return q, np.where(closed, np.where(flat, SINGULAR, OK), UNREACHABLE)
 
     @cached_property
@@ -106,12 +107,12 @@ class ClosedRows(RequestedPoses):
         signs = np.array([1.0 if one.rows else one.side for one in parts], dtype=float)
         return columns, signs, np.array([one.size for one in parts], dtype=float)
 
-    def _put_determinants(self, told: Array) -> None:
+    def _put_determinants(self, outputs: Array) -> None:
         """Determinants in the place of the last entry of matrices, signed, in place."""
         assert self.joined is not None
         for one, own in zip((*self.steppers, *self.judges), self.joined.told, strict=True):
             if one.rows:
-                told[:, own.stop - 1] = one.sided(told[:, own])
+                outputs[:, own.stop - 1] = one.sided(outputs[:, own])
 
     def _is_joined(self, q: Array) -> bool:
         """Whether one compiled program moves all parts of the robot."""
@@ -119,7 +120,7 @@ class ClosedRows(RequestedPoses):
 
     @staticmethod
     def _judge(status: Array, todo: Array, one: NewtonStepper, good: Array, side: Array) -> Array:
-        """Mark rows by what a part of the robot says; gives those that go on."""
+        """Mark rows by the closure of a part of the robot; return those that go on."""
         reached = good[todo]
         status[todo[~reached]] = UNREACHABLE
         todo = todo[reached]
@@ -129,17 +130,17 @@ class ClosedRows(RequestedPoses):
 
 
 class StridingRows(ClosedRows):
-    """Rows of positions that follow given coordinates from where they were closed."""
+    """Rows of positions that follow specified coordinates from closed positions."""
 
     given: PoseCoordinates
 
     @cached_property
     def unsettled(self) -> Array:
-        """Positions of parts that close in several assemblies on the side of home."""
+        """Positions of parts that have several assembly modes on the side of home."""
         return np.concatenate([np.zeros(0, dtype=int), *(one.columns for one in self.steppers if not one.settled)])
 
     def _turned(self, begun: Array, values: Array) -> Array:
-        """By how much given joints turn on a way, where this winds springs: a whole turn winds them too."""
+        """Return the rotation of specified joints along a line, where the rotation winds springs."""
         if not self._winding:
             return np.zeros(len(values))
         return np.abs(values[:, self._winding] - begun[:, self._winding]).max(axis=1, initial=0.0)
@@ -155,7 +156,7 @@ class StridingRows(ClosedRows):
 
     @cached_property
     def counts_turns(self) -> bool:
-        """Whether ways wind springs of joints."""
+        """Whether paths wind springs of joints."""
         wound = {link.q.start for link in self.geometry.tree.links if link.joint.one_axis and link.wound}
         return bool(wound & set(self.unsettled.tolist()))
 
@@ -169,7 +170,7 @@ class StridingRows(ClosedRows):
         return np.array([k in periodic for k in self.unsettled], dtype=bool)
 
     def jumped(self, before: Array, after: Array) -> Array:
-        """Which rows moved so far that Newton may have left their assembly."""
+        """Return which rows moved so far that Newton's method may have left their assembly mode."""
         far = jumping_rows(before, after, self.unsettled, STRIDE * self._units)
         if far.any():  # few: whole turns are no way
             own = after[far][:, self.unsettled] - before[far][:, self.unsettled]
@@ -177,10 +178,10 @@ class StridingRows(ClosedRows):
             far[far] = (np.abs(own) > STRIDE * self._units).any(axis=1)
         return np.asarray(far)
 
-    def strided(
+    def follow_lines(
         self, values: Array, own: Array, begun: Array, begin: Array, shortest: float = SHORTEST
     ) -> tuple[Array, Array]:
-        """Poses by strides along straight ways, shorter where one is lost or jumps; the shortest ends what is lost."""
+        """Follow lines in strides, shortened where Newton's method fails or jumps; return positions and status."""
         status, going, q = np.full(len(values), UNREACHABLE), np.arange(len(values)), begin.copy()
         longest = np.minimum(1.0, TURN / np.maximum(self._turned(begun, values), TURN))
         share, stride = np.zeros(len(values)), np.minimum(LONGEST, longest)
@@ -227,43 +228,45 @@ def neighbours(points: Array, values: Array, count: int) -> tuple[Array, Array]:
     return np.sqrt(np.take_along_axis(chosen, order, axis=1)), np.take_along_axis(nearest, order, axis=1)
 
 
-def walk(solver: PositionSolver, values: Array, own: Array, q: Array, status: Array) -> None:
-    """Try what was not reached on ways from home, in place: straight, then around what blocks it."""
-    lost = np.flatnonzero(solver.lost(status))
-    if not len(lost):
+def follow_paths(solver: PositionSolver, values: Array, designs: Array, q: Array, status: Array) -> None:
+    """Follow paths from home to poses that were not reached, in place: straight, then around singular poses."""
+    unreached = np.flatnonzero(solver.is_unreached(status))
+    if not len(unreached):
         return
     home, units, turning = solver.given.at_home, _units(solver), _turning(solver)
-    most = None if solver.unsettled.size else FEW_WAYS
-    courses = {int(row): list(islice(waypoints(home, values[row], units, turning), most)) for row in lost}
-    at_home, state = solver.from_home(np.repeat(home[None], len(lost), axis=0), own[lost])  # each design its own
-    courses = {row: found for row, found in courses.items() if not solver.lost(state)[np.searchsorted(lost, row)]}
+    most = None if solver.unsettled.size else FEW_PATHS
+    paths = {int(row): list(islice(waypoints(home, values[row], units, turning), most)) for row in unreached}
+    # the home of each row is that of its design
+    at_home, state = solver.from_home(np.repeat(home[None], len(unreached), axis=0), designs[unreached])
+    blocked = dict(zip(unreached.tolist(), solver.is_unreached(state).tolist(), strict=True))
+    paths = {row: found for row, found in paths.items() if not blocked[row]}
     size = solver.geometry.home.size
-    for number in range(max((len(found) for found in courses.values()), default=0)):
-        going = np.array([row for row, found in courses.items() if number < len(found)], dtype=int)
-        here, begun = at_home[np.searchsorted(lost, going), :size], np.repeat(home[None], len(going), axis=0)
-        for point in range(max((len(courses[row][number]) for row in going.tolist()), default=0)):
-            on = np.flatnonzero([point < len(courses[row][number]) for row in going.tolist()])
+    for number in range(max((len(found) for found in paths.values()), default=0)):
+        going = np.array([row for row, found in paths.items() if number < len(found)], dtype=int)
+        here, begun = at_home[np.searchsorted(unreached, going), :size], np.repeat(home[None], len(going), axis=0)
+        for point in range(max((len(paths[row][number]) for row in going.tolist()), default=0)):
+            on = np.flatnonzero([point < len(paths[row][number]) for row in going.tolist()])
             if not len(on):
                 break
-            goal = np.array([courses[row][number][point] for row in going[on].tolist()])
-            start = solver.given.start(begun[on], solver.geometry.rows(here[on], own[going[on]]))
-            found, state = solver.strided(goal, own[going[on]], begun[on], start, SHORTEST_ON_WAYS)
+            goal = np.array([paths[row][number][point] for row in going[on].tolist()])
+            start = solver.given.start(begun[on], solver.geometry.rows(here[on], designs[going[on]]))
+            found, state = solver.follow_lines(goal, designs[going[on]], begun[on], start, SHORTEST_ON_PATHS)
             begun[on], here[on] = goal, found[:, :size]
             left = np.ones(len(going), dtype=bool)
-            left[on[solver.lost(state)]] = False
+            left[on[solver.is_unreached(state)]] = False
             going, here, begun = going[left], here[left], begun[left]
         if len(going):
-            found, state = solver.refined_positions(values[going], own[going], here)
-            reached = ~solver.lost(state)
+            found, state = solver.refined_positions(values[going], designs[going], here)
+            reached = ~solver.is_unreached(state)
             q[going[reached]], status[going[reached]] = found[reached], state[reached]
             for row in going[reached].tolist():
-                del courses[row]
-        if not courses:
+                del paths[row]
+        if not paths:
             return
 
 
-def closes(solver: PositionSolver, values: Array, own: Array) -> Array:
-    """Which of the poses close in some assembly, found by Newton's method from home and from starts about it."""
+def close_anywhere(solver: PositionSolver, values: Array, designs: Array) -> Array:
+    """Return which poses close in any assembly mode, by Newton's method from home and random starts around home."""
     spread, found = np.random.default_rng(0), np.zeros(len(values), dtype=bool)  # the same starts every time
     moved = np.unique(np.concatenate([one.columns for one in solver.steppers]))
     units = solver.geometry.position_units
@@ -275,13 +278,13 @@ def closes(solver: PositionSolver, values: Array, own: Array) -> Array:
         begin = np.repeat(solver.geometry.home[None], len(todo), axis=0)
         if number:
             begin[:, moved] += far * units[moved] * spread.uniform(-1, 1, len(moved))
-        rows = solver.given.start(values[todo], solver.geometry.rows(begin, own[todo]))
+        rows = solver.given.start(values[todo], solver.geometry.rows(begin, designs[todo]))
         found[todo] = solver.closed(rows)
     return found
 
 
 def _units(solver: PositionSolver) -> Array:
-    """What makes coordinates comparable: rad, typical lengths."""
+    """Return the units of coordinates: rad, characteristic lengths."""
     tree = solver.geometry.tree
     joints, lengths = solver.geometry.position_units, {"x", "y", "z"}
     own = [joint_named(tree, name) for name in solver.names]
@@ -294,25 +297,25 @@ def _units(solver: PositionSolver) -> Array:
 
 
 def _turning(solver: PositionSolver) -> Array:
-    """Which coordinates are joints that turn freely, where no turn of what follows is counted."""
+    """Return which coordinates are joints whose whole turns do not matter."""
     if solver.counts_turns:
         return np.zeros(len(solver.names), dtype=bool)
     own = [joint_named(solver.geometry.tree, name) for name in solver.names]
     return np.array([joint is not None and joint.periodic and not joint.wound for joint in own], dtype=bool)
 
 
-def beyond_folds(solver: PositionSolver, values: Array, own: Array, q: Array, states: Array) -> None:
-    """Poses that were not reached on the side of home, in place: the nearest ones on the sides of its legs.
+def close_beyond_folds(solver: PositionSolver, values: Array, designs: Array, q: Array, states: Array) -> None:
+    """Close poses that were not reached on the side of home, in place, at the nearest position in its working mode.
 
     A pose by motors and coordinates of the platform together closes on both sides of a fold of these coordinates,
     beyond which no path along them leads. Home determines the side as long as a pose exists there; otherwise the legs
     alone determine the working mode, as for a single pose.
     """
     folding = [one for one in solver.steppers if one.folds]
-    lost = np.flatnonzero(solver.lost(states))
-    if not folding or not len(lost):
+    unreached = np.flatnonzero(solver.is_unreached(states))
+    if not folding or not len(unreached):
         return
-    solver, geometry, assembler = solver.for_ways(), solver.geometry, solver.robot.assembler
+    solver, geometry, assembler = solver.with_compiled_steps(), solver.geometry, solver.robot.assembler
     moved = np.unique(np.concatenate([one.columns for one in folding]))
     positions = geometry.kept[moved]
     turning, counted = (np.isin(positions, sorted(one)) for one in (assembler.periodic, assembler.counted))
@@ -320,12 +323,12 @@ def beyond_folds(solver: PositionSolver, values: Array, own: Array, q: Array, st
         k for link in geometry.robot.tree.links if link.q.start in positions for k in range(link.v.start, link.v.stop)
     ]
     starts = assembler.starts(geometry.robot.home, ClosurePart("", (), np.array(rates, dtype=int)))
-    best, every = np.full(len(lost), np.inf), np.arange(len(lost))
-    for start in islice(starts, None if len(lost) <= MANY else FEW_STARTS):
-        begin = np.repeat(start[geometry.kept][None], len(lost), axis=0)
-        rows = solver.given.start(values[lost], geometry.rows(begin, own[lost]))
+    best, every = np.full(len(unreached), np.inf), np.arange(len(unreached))
+    for start in islice(starts, None if len(unreached) <= MANY else FEW_STARTS):
+        begin = np.repeat(start[geometry.kept][None], len(unreached), axis=0)
+        rows = solver.given.start(values[unreached], geometry.rows(begin, designs[unreached]))
         good = solver.closed(rows)
-        singular, strict = np.zeros(len(lost), dtype=bool), np.ones(len(lost), dtype=bool)
+        singular, strict = np.zeros(len(unreached), dtype=bool), np.ones(len(unreached), dtype=bool)
         with np.errstate(invalid="ignore"):
             for one in (*solver.steppers, *solver.judges):
                 side = one.judge(rows, every)[1]
@@ -341,4 +344,4 @@ def beyond_folds(solver: PositionSolver, values: Array, own: Array, q: Array, st
         far = np.abs(off).max(axis=1) + np.where(strict, 0.0, 1e3)  # the side of home first
         nearer = good & (far < best)
         best[nearer] = far[nearer]
-        q[lost[nearer]], states[lost[nearer]] = rows[nearer], np.where(singular[nearer], SINGULAR, OK)
+        q[unreached[nearer]], states[unreached[nearer]] = rows[nearer], np.where(singular[nearer], SINGULAR, OK)

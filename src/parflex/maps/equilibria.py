@@ -90,13 +90,12 @@ class EquilibriumRows:
         found: BatchResult,
         rows: Array,
         whole: Array,
-        responses: Sequence[ResponseName] | None = None,
         designs: Array | None = None,
+        responses: Sequence[ResponseName] | None = None,
     ) -> Array:
-        """Put what is found at rows with these positions; which of them have all their answers.
+        """Put the answers at rows with these positions; return which rows have all of them.
 
-        `responses` are some of those that were asked for; None: all of them. `designs` are the numbers of the design of
-        each row.
+        `designs` are the numbers of the design of each row; `responses` some of the requested ones, None: all.
         """
         done, asked = np.zeros(len(rows), dtype=bool), self.responses if responses is None else responses
         wide = self.programs.of_rows(whole, designs)
@@ -355,15 +354,8 @@ class SpringRows:
         self.frames = FramePrograms(self.still.programs, self.responses)
         self._undeformed(self.still.programs.of_rows(self.robot.home[None], None))
 
-    def __call__(
-        self,
-        found: BatchResult,
-        rows: Array,
-        whole: Array,
-        responses: Sequence[ResponseName] | None = None,
-        designs: Array | None = None,
-    ) -> Array:
-        """Put what is found at rows with these positions and designs; which of them have all their answers."""
+    def __call__(self, found: BatchResult, rows: Array, whole: Array, designs: Array | None = None) -> Array:
+        """Put the answers at rows with these positions and designs; return which rows have all of them."""
         wide = self.still.programs.of_rows(whole, designs)
         tense, taut = self._tense(whole, wide, designs), self.rest.just_taut(wide)
         done = np.zeros(len(rows), dtype=bool)
@@ -373,7 +365,7 @@ class SpringRows:
 
         if tense.any():
             own = np.flatnonzero(tense & ~taut)
-            done[own] = self.rest(found, rows[own], whole[own], None, chosen(own))
+            done[own] = self.rest(found, rows[own], whole[own], chosen(own))
             found.balanced += int(done.sum())
             found.rests[rows[done]] = True
         for start in range(0, len(rows), self.rest.some):
@@ -422,7 +414,7 @@ class SpringRows:
             others = [one for one in self.responses if one not in linear]
             if any(one.kind not in STATIC for one in others):
                 return np.zeros(len(rows), dtype=bool)  # shares of strain energy, about the pose itself
-            done &= self.rest(found, rows, whole, others, designs)
+            done &= self.rest(found, rows, whole, designs, others)
         for name, values in answers.items():
             found.values[name][rows[done]] = values[done]
         return done

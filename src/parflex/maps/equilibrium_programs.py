@@ -271,8 +271,9 @@ class RowEquilibria(Record):
 class RowStatics:
     """A robot as it is held, under rows of wrenches and shares of gravity."""
 
-    def __init__(self, programs: EquilibriumPrograms, plays: Array | None = None) -> None:
-        self.programs, self.plays, robot = programs, plays, programs.robot
+    def __init__(self, programs: EquilibriumPrograms) -> None:
+        self.programs, robot = programs, programs.robot
+        self.plays: Array | None = None
         self.robot: Robot = robot
         self.partition = Configuration(robot, robot.home).reduction.partition
         self.rows, self.dependent, self.independent = (

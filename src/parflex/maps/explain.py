@@ -13,15 +13,15 @@ from parflex.statics.load_case import LoadCase
 from parflex.statics.modes import natural_frequencies
 
 
-def map_method(robot: Robot, lock: str = "actuators") -> tuple[str, str]:
+def map_method(robot: Robot) -> tuple[str, str]:
     """How frequencies at many poses are found ("fast", "reduced", "together", "one by one", "none"), and why."""
     try:
         if not robot.tree.elastic:  # rigid robots without springs are told without what compiles programs
-            natural_frequencies(robot, None, 1, lock)
+            natural_frequencies(robot, None, 1)
         from parflex.maps.batch import WORTH, Batch
         from parflex.maps.responses import read_responses
 
-        batch = Batch(robot, [], np.zeros((WORTH, 0)), read_responses(robot, ["frequency:1"]), LoadCase(lock))
+        batch = Batch(robot, [], np.zeros((WORTH, 0)), read_responses(robot, ["frequency:1"]), LoadCase())
     except ParflexError as error:
         return "none", f"With its motors locked the robot has no natural frequency: {error.message}."
     if batch.model is None and batch.equilibria is not None:

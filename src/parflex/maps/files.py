@@ -77,7 +77,7 @@ class MapStore:
             what = "an earlier version wrote this map" if old else "the file holds a map with other settings"
             raise _refused(path, what, "give another name, or remove the file")
 
-    def save(self, path: Path, settings: Mapping[str, Any], more: Mapping[str, Array] | None = None) -> None:
+    def save(self, path: Path, settings: Mapping[str, Any]) -> None:
         """Write all of it; reasons are numbered in the order of cells, whatever the order of chunks was."""
         used, first = np.unique(self.reason, return_index=True)
         order = [0, *(int(k) for k in used[np.argsort(first)] if k)]
@@ -89,7 +89,7 @@ class MapStore:
         content |= {"status": self.status.reshape(self.shape), "reason": self.reason.reshape(self.shape)}
         content |= {"settings": np.array(json.dumps(settings)), "reasons": np.array(json.dumps(self.reasons))}
         with atomic_file(path) as file:
-            np.savez(file, **content, **(more or {}))  # type: ignore[arg-type]
+            np.savez(file, **content)  # type: ignore[arg-type]
 
     def save_csv(self, path: Path) -> None:
         """A table with one line for each cell."""

@@ -481,8 +481,8 @@ def follow_nearest(along: Array, order: Array, here: Array, near: Array, far: Ar
                 near[n, best] = near[n, rest - 1]
 
 
-def nearest_order(values: Array, nearest: bool = True) -> Array:
-    """An order of poses in which neighbours are alike; without `nearest` that of the curve alone."""
+def nearest_order(values: Array) -> Array:
+    """An order of poses in which neighbours are alike: a space-filling curve, then the nearest along the curve."""
     count, width = values.shape
     if count < 3 or not width:
         return np.arange(count)
@@ -502,16 +502,10 @@ def nearest_order(values: Array, nearest: bool = True) -> Array:
         np.ascontiguousarray(values, dtype=float), directions, along
     )  # a library of matrices would wake its threads
     order = _along_curve(along, middle @ directions + low, 2**BITS / np.maximum(high - low, 1e-300))
-    if nearest:
-        # single precision: how products of matrices are rounded must not show in the order
-        rough = along.astype(np.float32).astype(float)
-        work = (
-            np.empty(len(along)),
-            np.empty((len(along), ORDER_BLOCK)),
-            np.empty(ORDER_BLOCK),
-            np.empty(ORDER_BLOCK, dtype=np.int64),
-        )
-        follow_nearest(rough, order, *work)
+    # single precision: how products of matrices are rounded must not show in the order
+    rough, block = along.astype(np.float32).astype(float), np.empty((len(along), ORDER_BLOCK))
+    work = np.empty(len(along)), block, np.empty(ORDER_BLOCK), np.empty(ORDER_BLOCK, dtype=np.int64)
+    follow_nearest(rough, order, *work)
     return order
 
 

@@ -21,11 +21,11 @@ from parflex.maps.continuation import (
     TURN,
     UNREACHABLE,
     StridingRows,
-    beyond_folds,
-    closes,
+    close_anywhere,
+    close_beyond_folds,
+    follow_paths,
     nearest_point,
     neighbours,
-    walk,
 )
 from parflex.maps.coordinates import STILL, PoseCoordinates, UnsuitedCoordinatesError, closing_parts, moved_at_home
 from parflex.maps.kinematics import Geometry
@@ -47,7 +47,7 @@ NOT_FOUND = "the pose was not found from home or from its neighbours: it may be 
 IMPOSSIBLE, WAITING = 3, -1  # beside the states of rows that were closed
 ROUNDS = 8  # times that poses which were not reached are tried again from their neighbours
 APART = 32  # of so many poses one starts from home, the others from the nearest of them
-SAID = {OK: "", UNREACHABLE: "the pose cannot be reached", SINGULAR: "the robot is singular there"}
+MESSAGES = {OK: "", UNREACHABLE: "the pose cannot be reached", SINGULAR: "the robot is singular there"}
 OTHER_ASSEMBLY_MESSAGE = (
     "the robot reaches the pose only in another assembly mode: all ways there that were tried meet a singular pose"
 )
@@ -55,7 +55,7 @@ NEIGHBOURS = 8  # from which a pose is tried while few are not reached
 REMEMBERED = 128  # poses from which others start
 WORTHWHILE = 0.25  # of far poses that others must bring near, for another round
 ONCE = 1  # step from a position in closed form
-MAX_POSES_FOR_PATHS = 1024  # poses up to which ways are walked: of more, as in maps, neighbours were tried
+MAX_POSES_FOR_PATHS = 1024  # unreached poses up to which paths are followed: of more, as in maps, neighbours were tried
 
 
 def home_state(error: ParflexError) -> tuple[int, str]:
@@ -79,12 +79,12 @@ def outside_limits(robot: Robot, q: Array) -> str:
 class Positions(Record):
     """Positions of the rigid tree (poses x nq) and the state of each pose: OK, UNREACHABLE, SINGULAR or OUTSIDE.
 
-    `said` are sentences on single poses that have none, where each has its own.
+    `messages` are sentences on single poses that have no positions, where each has its own.
     """
 
     q: Array
     status: Array
-    said: list[str] | None = None
+    messages: list[str] | None = None
 
 
 class PositionSolver(StridingRows):
@@ -94,7 +94,7 @@ class PositionSolver(StridingRows):
     known_design_numbers: Array | None = None  # of these, where poses are in an order
     single: Any = None  # what finds poses one by one, once it was needed
     is_slice = False  # whether coordinates that are not named stay as at home
-    walks = True  # whether ways from home are tried for poses that are not reached otherwise
+    follows_paths = True  # whether paths from home are followed to poses that are not reached otherwise
 
     def __init__(
         self, geometry: Geometry, names: Sequence[str], first: Sequence[float], ignore_limits: bool = False
@@ -127,9 +127,9 @@ class PositionSolver(StridingRows):
         """Return why a pose has no positions, in a sentence that names the coordinates held at home."""
         fixed = self.given.coordinates_fixed_at_home if state == UNREACHABLE and self.is_slice else []
         if not fixed:
-            return SAID[state]
+            return MESSAGES[state]
         named = ", ".join(f"'{name}'" for name in fixed[:3]) + (", ..." if len(fixed) > 3 else "")
-        return f"{SAID[state]} with {named} as at home"
+        return f"{MESSAGES[state]} with {named} as at home"
 
     def leaves_slice(self, robot: Robot, q: Array) -> bool:
         """Return whether a design, assembled by itself, reaches a pose only with coordinates that a map holds at home.
@@ -154,7 +154,7 @@ class PositionSolver(StridingRows):
             q, status = self._searched(values, design_rows)
         else:
             q, status = self._by_dyads(self.places, values, design_rows)
-        messages = self._said(values, design_rows, status)
+        messages = self._messages(values, design_rows, status)
         if self.keeps and (status == UNREACHABLE).any():
             messages = self._retry_without_home_coordinates(values, q, status, messages)
         place_following_joints(self.after, q, self.geometry.kept, self.geometry.designed)
@@ -182,7 +182,7 @@ class PositionSolver(StridingRows):
                 value = low - tolerance + (value - low + tolerance) % (2 * np.pi)
             beyond = (placed.status == OK) & ((value < low - tolerance) | (value > high + tolerance))
             if beyond.any() and messages is None:
-                messages = placed.said or [self.why(int(state)) for state in placed.status]
+                messages = placed.messages or [self.why(int(state)) for state in placed.status]
             for row in np.flatnonzero(beyond):
                 assert messages is not None
                 messages[row] = f"the joint '{link.name}' is outside its limits"
@@ -192,24 +192,24 @@ class PositionSolver(StridingRows):
     def _retry_without_home_coordinates(
         self, values: Array, q: Array, status: Array, messages: list[str] | None
     ) -> list[str]:
-        """Poses that are reached only if they do not keep what is not named, one by one and in place; what is said."""
+        """Retry poses without the coordinates held at home, one by one and in place; return the messages."""
         messages = [self.why(int(state)) for state in status] if messages is None else messages
         unreached = np.flatnonzero(status == UNREACHABLE)
         positions = self._solve_one_by_one(values[unreached])
         q[unreached, : positions.q.shape[1]], status[unreached] = positions.q, positions.status
-        for row, message in zip(unreached.tolist(), positions.said or [], strict=True):
+        for row, message in zip(unreached.tolist(), positions.messages or [], strict=True):
             messages[row] = message
         return messages
 
-    def _said(self, values: Array, designs: Array, status: Array) -> list[str] | None:
+    def _messages(self, values: Array, designs: Array, status: Array) -> list[str] | None:
         """Sentences on poses that close in another mode, where some do; None where none was looked for.
 
         What closed forms exclude closes nowhere, or costs more to tell than to place.
         """
         unreached = np.flatnonzero(status == UNREACHABLE)
-        if not self.walks or self.places is not None or not 0 < len(unreached) <= MAX_POSES_FOR_PATHS:
+        if not self.follows_paths or self.places is not None or not 0 < len(unreached) <= MAX_POSES_FOR_PATHS:
             return None
-        elsewhere = unreached[closes(self.for_ways(), values[unreached], designs[unreached])]
+        elsewhere = unreached[close_anywhere(self.with_compiled_steps(), values[unreached], designs[unreached])]
         messages = [self.why(int(state)) for state in status]
         parts = self.robot.assembler.parts(self.target, self.robot.locked | frozenset(self.robot.deformations))
         names = [part.name for part in parts if len(part.columns)]
@@ -249,7 +249,7 @@ class PositionSolver(StridingRows):
             open_ones, reached = np.flatnonzero(status == UNREACHABLE), np.flatnonzero(status == OK)
             if not len(open_ones) or not len(reached):
                 break
-            striding = self.for_ways() if self.unsettled.size and striding is self else striding
+            striding = self.with_compiled_steps() if self.unsettled.size and striding is self else striding
             tried = min(NEIGHBOURS if len(open_ones) <= FEW else 1, len(reached))
             distances, nearest = neighbours(values[reached] / scale, values[open_ones] / scale, tried)
             close = distances[:, 0] <= 2 * max(
@@ -272,12 +272,11 @@ class PositionSolver(StridingRows):
                 break
         if len(values) >= FEW and 0 < (status == UNREACHABLE).sum() <= FEW:
             self._retry_from_home(values, designs, q, status)
-        folds = any(
-            stepper.folds for stepper in self.steppers
-        )  # sides tell: all starts are tried, which finds more than ways
-        if self.walks and (status == UNREACHABLE).sum() <= MAX_POSES_FOR_PATHS and (self.unsettled.size or not folds):
-            walk(self.for_ways(), values, designs, q, status)
-        beyond_folds(self, values, designs, q, status)
+        folds = any(stepper.folds for stepper in self.steppers)
+        few = (status == UNREACHABLE).sum() <= MAX_POSES_FOR_PATHS
+        if self.follows_paths and few and (self.unsettled.size or not folds):
+            follow_paths(self.with_compiled_steps(), values, designs, q, status)
+        close_beyond_folds(self, values, designs, q, status)
         return q, status
 
     def from_home(self, values: Array, designs: Array) -> tuple[Array, Array]:
@@ -286,7 +285,7 @@ class PositionSolver(StridingRows):
         return self._solve_from(values, designs, np.repeat(self.given.at_home[None], len(values), axis=0), home)
 
     def _solve_from(self, values: Array, designs: Array, begun: Array, begin: Array) -> tuple[Array, Array]:
-        """Poses from positions `begin` at coordinates `begun`; far ones along the way, where a robot could be lost."""
+        """Return poses from positions `begin` at coordinates `begun`; far poses along lines."""
         q, status, before = self._newton_from(values, designs, begin)
         self._along(values, designs, begun, before, q, status)
         return q, status
@@ -300,10 +299,10 @@ class PositionSolver(StridingRows):
         return (*(self._together(start) if near else self._newton(start)), before)
 
     def _along(self, values: Array, designs: Array, begun: Array, before: Array, q: Array, status: Array) -> None:
-        """Poses that are far from where they started along the way to them, in place; lost ones are not reached."""
+        """Follow lines to poses that are far from their start, in place; poses that leave the line are not reached."""
         far = np.flatnonzero((status == OK) & (self.jumped(before, q) | (self._turned(begun, values) > TURN)))
         if len(far):
-            positions, state = self.strided(values[far], designs[far], begun[far], before[far])
+            positions, state = self.follow_lines(values[far], designs[far], begun[far], before[far])
             status[far[state != OK]] = UNREACHABLE  # Newton ended in whatever assembly
             q[far[state == OK]], status[far[state == OK]] = self.refined_positions(
                 values[far[state == OK]], designs[far[state == OK]], positions[state == OK]
@@ -426,15 +425,15 @@ class Reach:
         tree, at = robot.tree, Configuration(robot, robot.home).at
         tip = tree.places[tree.end_effector]
         end = at.of(tip)[1]
-        ways = [(tip.link, [end])]
+        chains = [(tip.link, [end])]
         for loop in robot.closures.loops:
             if len(loop.translations) < (2 if tree.planar else 3):
                 continue
             for own, other in ((loop.first, loop.second), (loop.second, loop.first)):
                 if own.link == tip.link:
-                    ways.append((other.link, [at.of(own)[1], end]))
+                    chains.append((other.link, [at.of(own)[1], end]))
         found = []
-        for link, rest in ways:
+        for link, rest in chains:
             path = sorted(tree.path(link)) if link >= 0 else []  # from the ground on
             if not path or any(np.any(tree.links[j].joint.S_v) for j in path):
                 continue  # what slides has no length
@@ -472,7 +471,7 @@ class SinglePositions:
     def __call__(self, values: Array) -> tuple[Array, Array, list[str]]:
         """Whole positions (home where there are none), states, and sentences on poses without positions."""
         count = len(values)
-        q, status, said = (
+        q, status, messages = (
             np.repeat(self.robot.home[None], count, axis=0),
             np.full(count, UNREACHABLE),
             [""] * count,
@@ -481,21 +480,21 @@ class SinglePositions:
         left = max(LEAST, int(SEARCHED * count))
         for k, row in enumerate(values):
             if self.reach.excludes(row):
-                said[k] = BEYOND_LINKS
+                messages[k] = BEYOND_LINKS
                 continue
             last = found[-LAST:]
             nearest = [q[last[int(np.argmin(np.abs(values[last] - row).sum(axis=1)))]]] if last else []
             if self.plain:
-                status[k], whole, said[k] = self._near(row, [*nearest, self.robot.home])
+                status[k], whole, messages[k] = self._near(row, [*nearest, self.robot.home])
             else:
-                status[k], whole, said[k] = self._searched(row, nearest[0]) if nearest else self._searched(row)
+                status[k], whole, messages[k] = self._searched(row, nearest[0]) if nearest else self._searched(row)
             if whole is None and status[k] == UNREACHABLE and left > 0 and (self.plain or nearest):
-                status[k], whole, said[k] = self._searched(row)
+                status[k], whole, messages[k] = self._searched(row)
                 left -= status[k] != OK  # where searches find poses they go on
             if whole is not None:
                 q[k] = whole
                 found.append(k)
-        return q, status, said
+        return q, status, messages
 
     def _near(self, row: Array, starts: list[Array]) -> tuple[int, Array | None, str]:
         """By Newton's method alone; of poses that leave motions free nothing, since these stay near home."""

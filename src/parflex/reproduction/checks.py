@@ -10,9 +10,8 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 from parflex.errors import ParflexError
@@ -26,7 +25,7 @@ ProgressCallback = Callable[[int, int, str], None]
 
 OK, DIFFERS, FITTED, NOT_REPRODUCIBLE = "ok", "differs", "fitted", "not-reproducible"
 
-KIND = "computing-time"
+TIMED = "computing-time"
 
 COMPILE_SCRIPT = """
 import json, sys, parflex
@@ -87,11 +86,12 @@ def _checks(papers: list[Paper], quick: bool, progress: ProgressCallback | None)
     quantities = Quantities()
     groups = [(paper, group) for paper in papers for group in paper.group if not (quick and group.slow)]
     rows = [(paper, group, row) for paper, group in groups for row in group.rows or [Row()]]
-    with BackgroundCompilation([group for _, group in groups]) as compilation:
+    with _compilation([group for _, group in groups]) as wait:
         for done, (paper, group, row) in enumerate(rows):
             if progress:
                 progress(done, len(rows), f"{paper.paper}: {group.title}")
-            compilation.wait_for(group)
+            if group.kind == TIMED:
+                wait()
             shared = paper.cases[row.case] if row.case else {}
             yield from _row(paper.paper, group, row, {**group.options, **shared, **row.options}, quantities)
     if progress:
@@ -108,33 +108,16 @@ def _row(paper: str, group: Group, row: Row, options: dict[str, Any], quantities
             computed = quantities.compute(group.kind, published, options)
         except ParflexError as error:
             note = f"{note}; it could not be computed: {error}"
-    for k, (published_value, computed_value) in enumerate(zip(published, computed, strict=True)):
-        difference = None if published_value is None or computed_value is None else computed_value - published_value
-        tolerance = _entry(group.tolerance if row.tolerance is None else row.tolerance, k)
+    tolerances = group.tolerance if row.tolerance is None else row.tolerance
+    for k, (there, here) in enumerate(zip(published, computed, strict=True)):
+        difference = None if there is None or here is None else here - there
+        tolerance = tolerances[k] if isinstance(tolerances, list) else tolerances
         status = _status(group, difference, tolerance)
         ok = None if status == NOT_REPRODUCIBLE else status != DIFFERS
         label = ", ".join(word for word in (row.name, names[k]) if word)
-        quantity = f"{group.title}: {label}" if label else group.title
-        yield Check(
-            paper,
-            f"{quantity} ({group.unit})" if group.unit else quantity,
-            *(
-                published_value,
-                computed_value,
-                difference,
-                None if ok is None else tolerance,
-                status,
-                ok,
-                note,
-                group,
-                row.name,
-                names[k],
-            ),
-        )
-
-
-def _entry(value: Number | list[Number], k: int) -> Number:
-    return value[k] if isinstance(value, list) else value
+        quantity = (f"{group.title}: {label}" if label else group.title) + (f" ({group.unit})" if group.unit else "")
+        shown = None if ok is None else tolerance
+        yield Check(paper, quantity, there, here, difference, shown, status, ok, note, group, row.name, names[k])
 
 
 def _status(group: Group, difference: Number | None, tolerance: Number) -> str:
@@ -155,31 +138,19 @@ def totals(checks: list[Check]) -> dict[str, int]:
     }
 
 
-class BackgroundCompilation:
-    """The second process, if one of the groups needs it. Leaving the context ends it."""
-
-    def __init__(self, groups: list[Group]) -> None:
-        self._found = next((group for group in groups if group.kind == KIND), None)
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> BackgroundCompilation:
-        if self._found is not None:
-            options: dict[str, Any] = self._found.options
-            requested = json.dumps([options["robot"], options["motion"], options["step"]])
-            with suppress(OSError):  # no second process: then everything is compiled where it is needed
-                self._process = subprocess.Popen(
-                    [sys.executable, "-c", COMPILE_SCRIPT, requested],
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                )
-        return self
-
-    def wait_for(self, group: Group) -> None:
-        """Wait until what a group needs is compiled."""
-        if self._process is not None and group == self._found:
-            self._process.wait()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._process is not None:
-            self._process.terminate()
-            self._process.wait()
+@contextmanager
+def _compilation(groups: list[Group]) -> Iterator[Callable[[], Any]]:
+    """Compile the time loop of the first timed group in a second process; gives a function that waits for it."""
+    timed = next((group.options for group in groups if group.kind == TIMED), None)
+    process = None
+    if timed is not None:
+        requested = json.dumps([timed["robot"], timed["motion"], timed["step"]])
+        with suppress(OSError):  # no second process: then everything is compiled where it is needed
+            command = [sys.executable, "-c", COMPILE_SCRIPT, requested]
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield (lambda: None) if process is None else process.wait
+    finally:
+        if process is not None:
+            process.terminate()
+            process.wait()

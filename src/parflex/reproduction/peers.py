@@ -28,13 +28,13 @@ def _table() -> dict[str, Any]:
 
 
 def operator_groups() -> Groups:
-    """Operators `+ - * /` of models, beside published ones."""
+    """Return operators `+ - * /` of models, beside published ones."""
     groups: Groups = []
     for row in _table()["operators"]:
         options = {"parameters": row.get("parameters", "numbers"), "without": JOINT_TERMS}
-        generated = parflex.model(parflex.load(row["robot"]), row["model"], **options)
-        parflex_entry: Entry = ("parflex", generated.counts["total"])
-        groups.append((row["title"], [parflex_entry, *((peer["name"], peer["total"]) for peer in row["peers"])]))
+        counts = parflex.model(parflex.load(row["robot"]), row["model"], **options).counts
+        peers = [(peer["name"], peer["total"]) for peer in row["peers"]]
+        groups.append((row["title"], [("parflex", counts["total"]), *peers]))
     return groups
 
 
@@ -112,7 +112,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _pinocchio(robot: Robot, model: str, generated: Model, states: dict[str, Array]) -> PeerProgram | None:
-    """Its recursion for open chains of hinges, called state by state; such calls on nothing are its overhead."""
+    """Return its recursion for open chains of hinges, called state by state; calls on nothing are its overhead."""
     import pinocchio as pin
 
     hinges = all(link.joint.kind == "revolute" and link.joint.axis == 2 for link in robot.tree.links)
@@ -121,20 +121,16 @@ def _pinocchio(robot: Robot, model: str, generated: Model, states: dict[str, Arr
     chain = pin.Model()
     chain.gravity.linear = robot.tree.gravity
     for link in robot.tree.links:
-        joint = chain.addJoint(
-            link.parent + 1, pin.JointModelRZ(), pin.SE3(link.rotation, link.position), f"joint {link.name}"
-        )
+        place = pin.SE3(link.rotation, link.position)
+        joint = chain.addJoint(link.parent + 1, pin.JointModelRZ(), place, f"joint {link.name}")
         body = link.body.as_rigid()
         m, S, I = body.m, np.asarray(body.S), np.asarray(body.I)
         c = S / m if m else S
-        chain.appendBodyToJoint(
-            joint, pin.Inertia(m, c, I - m * (c @ c * np.eye(3) - np.outer(c, c))), pin.SE3.Identity()
-        )
-    data, nothing = chain.createData(), pin.Model()
-    empty, none = nothing.createData(), np.zeros(0)
+        inertia = pin.Inertia(m, c, I - m * (c @ c * np.eye(3) - np.outer(c, c)))
+        chain.appendBodyToJoint(joint, inertia, pin.SE3.Identity())
+    data, nothing, none = chain.createData(), pin.Model(), np.zeros(0)
+    empty, rnea = nothing.createData(), pin.rnea
     rows = list(zip(*(states[name] for name in generated.inputs), strict=True))
-    rnea = pin.rnea
     overhead = _best(lambda: [rnea(nothing, empty, none, none, none) for _ in rows])
-
     results = {next(iter(generated.outputs)): np.array([np.array(rnea(chain, data, *row)) for row in rows])}
     return (lambda: [rnea(chain, data, *row) for row in rows]), results, overhead

@@ -137,7 +137,7 @@ def _head(checks: list[Check], papers: list[Paper], players: list[dict[str, Any]
     keys |= ({"fitted": "Fitted robots"} if count[FITTED] else {}) | {"others": "Other programs"}
     links = "".join(f'<li><a href="#{key}">{word}</a></li>' for key, word in keys.items())
     return (
-        f'<header class="top"><h1>{count[OK]} of {compared} published numbers reproduced</h1>'
+        f'<header class="top"><h1>{count[OK]} of {compared} comparable published numbers agree</h1>'
         f'<p class="lead">parflex recomputes what {len(papers)} papers on parallel robots print: frequencies, joint '
         "values, operator counts, deflections. Each number is compared with its paper, with a tolerance and a reason."
         f'</p><ul class="tiles">{tiles}</ul>{_animations(players)}'

@@ -91,7 +91,7 @@ def series(show: Show, run: Any) -> str:
             for name in columns:
                 panel.plot(run.t, run[name], lw=0.9, label=name)
             panel.set_title(label)
-            legend_above(panel, len(columns))
+            legend_above(panel, len(columns) if len(columns) < 3 else 9)  # beside the panel: the title is above
         panels[-1].set_xlabel("time (s)")
         panels[-1].set_xlim(run.t[0], run.t[-1])
         return svg_of(figure)

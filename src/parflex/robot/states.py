@@ -258,15 +258,6 @@ def contradiction(
     return None
 
 
-def refuse_contradicted_positions(robot: Any, q: Array, key: str) -> None:
-    """Raise where all positions `q` do not fit a coupling."""
-    positions = {link.v.start: float(q[link.q.start]) for link in robot.tree.links if link.joint.one_axis}
-    for row in robot.closures.constraints:
-        conflict = contradiction([row], robot.tree, positions, offsets=True)
-        if conflict is not None:
-            raise InputError(conflict.message("start"), key=key, value=conflict.joint, hint=conflict.hint)
-
-
 def coupling_warnings(constraints: Sequence[Constraint], tree: Tree, stated: Sequence[Link]) -> list[Diagnostic]:
     """Diagnostics of couplings that leave joints no motion, and of those that do not keep `stated` starts."""
     rows, diagnostics = [row for row in constraints if isinstance(row, Coupling)], list[Diagnostic]()

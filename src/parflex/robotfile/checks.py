@@ -31,20 +31,16 @@ JOINT_RULES = {
 }
 
 PLANAR_START_COUNTS = (0, 3)
-
 PLANAR_JOINTS = ("fixed", "revolute", "prismatic", "free")
-
 PLANAR_CLOSURES = ("revolute", "prismatic", "welded", "point-on-plane", "point-on-line")
-
 POSE_COORDINATES = ("x", "y", "z", "qw", "qx", "qy", "qz", "rx", "ry", "rz", "theta", "zx", "zy", "zz")
 
 
 def refuse(wrong: Any, message: str, key: str, value: Any, hint: str) -> None:
     """Raise the error of a key of a robot file where something is wrong."""
     if wrong:
-        raise RobotFileError(
-            message, key=key, value=short_text(value) if isinstance(value, tuple) else value, hint=hint
-        )
+        plain = short_text(value) if isinstance(value, tuple) else value
+        raise RobotFileError(message, key=key, value=plain, hint=hint)
 
 
 def refuse_unknown(name: str, names: Container[str], what: str, key: str) -> None:
@@ -151,10 +147,9 @@ def _check_no_cycle(parents: dict[str, str]) -> None:
             parent = parents[name]
             if name in path:
                 cycle = " -> ".join([*list(path)[list(path).index(name) :], name])
+                message, key = f"the parents of the frames form a cycle: {cycle}", f"frame '{name}': parent"
                 hint = "mount one of them on 'base' and close the loop with [[closure]]"
-                refuse(
-                    True, f"the parents of the frames form a cycle: {cycle}", f"frame '{name}': parent", parent, hint
-                )
+                raise RobotFileError(message, key=key, value=parent, hint=hint)
             path[name] = None
             name = parent if parent in parents else (split_place(parent) or (parent,))[0]
         acyclic.update(path)

@@ -23,7 +23,6 @@ from parflex.robotfile.checks import check_references, refuse
 from parflex.robotfile.values import FUNCTIONS, NAMES, Name, Number, error_value, read_name, short_text, split_place
 
 Model = TypeVar("Model", bound=BaseModel)
-
 LEG_LISTS: dict[str, type[Any]] = {
     "frame": schema.Frame,
     "point": schema.Point,
@@ -34,13 +33,9 @@ LEG_LISTS: dict[str, type[Any]] = {
 }
 
 NAMED_LISTS = ("frame", "point", "closure", "coupling", "element")
-
 MAX_DEPTH = 8
-
 MAX_KEY_PARTS = 50  # the reader of TOML takes quadratic time for a key of many parts
-
 NOT_INHERITED_KEYS = ("name", "extends")  # a file never takes these from the one it extends
-
 MAX_GENERATIONS = 8
 
 
@@ -74,11 +69,11 @@ def _describe(raw: dict[str, Any]) -> schema.RobotFile:
     form = top.get("format", 1)
     unknown, message = isinstance(form, bool) or form != 1, f"format {short_text(form)} is not known"
     refuse(unknown, message, "format", error_value(form), "write format = 1")
-    robot = _validate(schema.RobotFile, top, constants, "")
+    robot = _read(schema.RobotFile, top, constants, "")
     lists: dict[str, list[Any]] = {kind: [] for kind in LEG_LISTS}
     for kind, model in LEG_LISTS.items():
         for index, table in enumerate(_list_of_tables(raw.get(kind, []), kind)):
-            lists[kind].append(_validate(model, table, constants, _key(kind, index, table)))
+            lists[kind].append(_read(model, table, constants, _key(kind, index, table)))
     leg_of: dict[str, str] = {}
     leg_names: list[str] = []
     legs = raw.get("legs", [])
@@ -91,7 +86,7 @@ def _describe(raw: dict[str, Any]) -> schema.RobotFile:
     if robot.platform is not None:
         for name, position in robot.platform.points.items():
             point = {"name": f"{robot.platform.name}.{name}", "frame": robot.platform.name, "position": position}
-            lists["point"].append(_validate(schema.Point, point, constants, "platform: points"))
+            lists["point"].append(_read(schema.Point, point, constants, "platform: points"))
     complete = robot.model_copy(update={**{kind: tuple(rows) for kind, rows in lists.items()}, "leg_of": leg_of})
     check_references(complete)
     return complete
@@ -140,7 +135,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def _read(kind: Any, value: Any, constants: Mapping[str, float], key: str) -> Any:
-    """One number or name."""
+    """A table, a number or a name."""
     try:
         return _adapter(kind).validate_python(value, context={"constants": constants})
     except ValidationError as error:
@@ -151,7 +146,7 @@ def read_tables(kind: type[Model], raw: dict[str, Any], file: str, page: str) ->
     """The tables of a file that is not a robot's, checked in the same way; the page says what may stand there."""
     refuse_deep_nesting(raw, file)
     try:
-        return _validate(kind, raw, {}, "")
+        return _read(kind, raw, {}, "")
     except RobotFileError as error:
         error.file = file
         error.hint = (error.hint or "").replace("docs/robot-file.md", page)
@@ -162,23 +157,16 @@ def describe_sections(raw: dict[str, Any]) -> dict[str, schema.SectionTable]:
     """The sections of a raw table alone."""
     constants = _constants(raw.get("constants", {}))
     sections = raw.get("sections", {})
-    return {name: _validate(schema.SectionTable, sections[name], constants, f"sections.{name}") for name in sections}
-
-
-def _validate(model: type[Model], data: Any, constants: Mapping[str, float], key: str) -> Model:
-    try:
-        return model.model_validate(data, context={"constants": constants})
-    except ValidationError as error:
-        raise _translate(error, key) from None
+    return {name: _read(schema.SectionTable, sections[name], constants, f"sections.{name}") for name in sections}
 
 
 def _translate(error: ValidationError, key: str) -> RobotFileError:
     """The first complaint of the validation library as one of ours."""
     first = min(error.errors(), key=lambda entry: entry["type"] != "parflex")
     value, context = first["input"], first.get("ctx", {})
-    parts = [
-        str(part)[:80] for part in (*first["loc"], context.get("key", "")) if part != "" and not _is_type_name(part)
-    ]
+    path = (*first["loc"], context.get("key", ""))
+    keys = (part for part in path if not (isinstance(part, str) and set(part) & set("[(")))  # else branches of a union
+    parts = [str(part)[:80] for part in keys if part != ""]
     location = ": ".join(part for part in (key, ".".join(parts)) if part) or None
     match first["type"]:
         case "parflex":
@@ -195,11 +183,6 @@ def _translate(error: ValidationError, key: str) -> RobotFileError:
             message = f"{first['msg'][0].lower()}{first['msg'][1:]}, not {short_text(value)}"
             hint = "see docs/robot-file.md for what is expected here"
     return RobotFileError(message, key=location, value=None if value is None else error_value(value), hint=hint)
-
-
-def _is_type_name(part: Any) -> bool:
-    """Parts of a location that name a branch of a union, not a key."""
-    return isinstance(part, str) and any(mark in part for mark in "[(")
 
 
 def _leg_names(family: Any, taken: Iterable[str]) -> list[str]:
@@ -254,7 +237,7 @@ def _expand_legs(
         for kind, model in LEG_LISTS.items():
             for number, table in enumerate(templates[kind]):
                 leg_table = _instantiate_in_leg(table, leg, template_names, kind == "coupling")
-                entry = _validate(model, leg_table, leg_constants, _key(kind, number, table, f"legs: {leg}"))
+                entry = _read(model, leg_table, leg_constants, _key(kind, number, table, f"legs: {leg}"))
                 lists[kind].append(entry)
                 if kind in ("frame", "point", "element"):  # the length of a strut is a coordinate of its leg
                     leg_of[entry.name] = leg

@@ -52,9 +52,7 @@ from parflex.robotfile.values import (
 )
 
 Sign = Literal["+", "-"]
-
 JointKind = Literal["fixed", "revolute", "prismatic", "helical", "universal", "spherical", "cylindrical", "free"]
-
 ClosureKind = Literal[
     "spherical",
     "revolute",
@@ -68,16 +66,16 @@ ClosureKind = Literal[
 ]
 
 Axial = Literal["mean", "linear"]  # axial strain of beams: the mean one, which bending shortens, or that of the chord
-
 NodeNumber = Annotated[int, Field(ge=1, le=10**9, strict=True)]
-
 SHEAR_HINT = "give a number above 0, at most 1"
 ShearCoefficient = Annotated[Number, refusing(lambda x: not 0 < x <= 1, "is not a shear coefficient", SHEAR_HINT)]
-
 Efficiency = Annotated[Number, refusing(lambda x: not 0 < x <= 1, "is not between 0 and 1", "1 is without losses")]
-
+BACK_HINT = "1 is without losses, zero or less is self-locking"
+BackEfficiency = Annotated[Number, refusing(lambda x: x > 1, "is above 1", BACK_HINT)]
+Lead = Annotated[Number, refusing(lambda x: x == 0, "couples nothing", "give the travel per turn in m")]
+RIGID_HINT = "leave it out for a rigid coupling"
+CouplingStiffness = Annotated[Number, refusing(lambda x: x <= 0, "is not positive", RIGID_HINT)]
 Scale = Annotated[Vector, BeforeValidator(lambda value: value if isinstance(value, (list, tuple)) else [value] * 3)]
-
 Row = Annotated[tuple[Number, Number], BeforeValidator(list_of("a pair is", "[length, force]", 2))]
 
 
@@ -121,7 +119,6 @@ CentralInertia = Annotated[
 ]
 
 MIN_RELATIVE_ERROR = 1e-8  # of the band: eigenvalues have seven or eight digits at its edge
-
 SECTION_KEYS = {
     "rectangle": ("y", "z"),
     "circle": ("diameter",),
@@ -589,20 +586,13 @@ class CouplingTable(Table):
     joint: Name
     terms: Coordinates = {}
     other: Name | None = None
-    lead: Annotated[Number, refusing(lambda x: x == 0, "couples nothing", "give the travel per turn in m")] | None = (
-        None
-    )
+    lead: Lead | None = None
     offset: Number = 0.0
-    stiffness: (
-        Annotated[Number, refusing(lambda x: x <= 0, "is not positive", "leave it out for a rigid coupling")] | None
-    ) = None
+    stiffness: CouplingStiffness | None = None
     damping: NotNegative = 0.0
     backlash: NotNegative = 0.0
     efficiency: Efficiency = 1.0
-    efficiency_back: (
-        Annotated[Number, refusing(lambda x: x > 1, "is above 1", "1 is without losses, zero or less is self-locking")]
-        | None
-    ) = None
+    efficiency_back: BackEfficiency | None = None
 
     def check_values(self) -> None:
         """Refuse what is neither ratios nor a screw, couples nothing, or needs a stiffness."""
@@ -684,10 +674,8 @@ class ElementTable(Table):
             refuse(getattr(self, key) is None, f"the {kind} needs its {key}", f"give {units[key]}", key)
         idle = kind in ("spring", "cable") and stiffness == 0
         refuse(idle, f"a {kind} of stiffness 0 does nothing", "give it in N/m", "stiffness", 0.0)
-        half, missing = (
-            kind == "strut" and (stiffness is None) != (rest is None),
-            "rest" if rest is None else "stiffness",
-        )
+        half = kind == "strut" and (stiffness is None) != (rest is None)
+        missing = "rest" if rest is None else "stiffness"
         refuse(half, "a strut with a spring needs 'stiffness' and 'rest'", f"add {missing}", missing)
         refuse(kind == "rod" and rest == 0, "a rod cannot have length zero", "use a closure", "rest", 0.0)
         form = "give table = [[length, force], ...]"

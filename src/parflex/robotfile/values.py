@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
+import operator
 import re
 import unicodedata
 import warnings
@@ -33,17 +34,11 @@ from parflex.spatial.batched import BatchedNumber, finite, function_of
 from parflex.spatial.rotations import cosine, sine, tangent
 
 LARGEST = 1e20  # no quantity in SI units comes near; squares and products of such numbers still fit
-
 MAX_VALUE_TEXT = 40
-
 NUMBER_SCHEMA = {"anyOf": [{"type": "number"}, {"type": "string", "description": "arithmetic expression"}]}
-
 LIMIT_KEYS = ("limits", "velocity_limit", "effort_limit")
-
 INSIDE = "@"  # between the name of a flexible body and a place inside it
-
 MAX_LENGTH = 300
-
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sqrt": function_of("sqrt", math.sqrt),
     "sin": sine,  # exact at right angles
@@ -54,6 +49,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "atan": function_of("arctan", math.atan),
     "atan2": function_of("arctan2", math.atan2),
     "abs": abs,
+}
+
+OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: lambda x, power: x**power if isinstance(x, BatchedNumber) else math.pow(x, power),
 }
 
 NAMES: dict[str, float] = {"pi": math.pi, "deg": math.pi / 180}
@@ -134,8 +137,7 @@ def read_number(value: Any, info: ValidationInfo) -> Any:
 
 def read_name(value: Any) -> str:
     """A name of a frame, point, closure, pose or mode."""
-    if not isinstance(value, str):
-        raise expected("a name is", value, "write it in quotes")
+    of_kind(str, "a name is", "it in quotes")(value)
     wrong = not re.fullmatch(r"[\w+\-.~ ]{1,80}", value) or value != value.strip()
     hint = "use letters, digits, '_', '-' and '.', at most 80 of them"
     refuse(wrong, f"{short_text(value)} is not a valid name", hint)
@@ -144,38 +146,28 @@ def read_name(value: Any) -> str:
 
 def read_frame_name(value: Any) -> str:
     """The name of a frame or point, or of a place inside a flexible body, as `arm@0.5`."""
-    parts = split_place(value) if isinstance(value, str) else None
-    if parts is None:
-        return read_name(value)
-    read_name(parts[0])
-    read_name(parts[1])
+    for part in (split_place(value) if isinstance(value, str) else None) or (value,):
+        read_name(part)
     return str(value)
 
 
-def read_text(value: Any) -> str:
-    """A sentence."""
-    if not isinstance(value, str):
-        raise expected("text is", value, "write it in quotes")
-    return value
+def of_kind(kind: type, subject: str, form: str) -> Callable[[Any], Any]:
+    """A reader that expects a value of a kind, and nothing that merely looks like it."""
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, kind):
+            raise expected(subject, value, f"write {form}")
+        return value
+
+    return read
 
 
-def read_flag(value: Any) -> bool:
-    """`true` or `false`, and nothing that merely looks like it."""
-    if not isinstance(value, bool):
-        raise expected("true or false is", value, "write true or false, without quotes")
-    return value
+read_flag = of_kind(bool, "true or false is", "true or false, without quotes")
 
 
 def read_flags(value: Any) -> bool | tuple[bool, ...]:
     """One mark, or one for each axis."""
-    if isinstance(value, list | tuple) and value:
-        return tuple(read_flag(flag) for flag in value)
-    return read_flag(value)
-
-
-def read_start(value: Any) -> Any:
-    """One start value as a list of one."""
-    return value if isinstance(value, list | tuple) else [value]
+    return tuple(map(read_flag, value)) if isinstance(value, list | tuple) and value else read_flag(value)
 
 
 def plain_list(value: Any) -> Any:
@@ -215,88 +207,61 @@ def read_coordinates(value: Any) -> Any:
 def evaluate(text: str, constants: Mapping[str, Any]) -> Any:
     """The value of an arithmetic expression; anything else is an error that says what was found."""
     if len(text) > MAX_LENGTH:
-        raise RobotFileError(
-            f"the expression has {len(text)} characters, at most {MAX_LENGTH} are read",
-            value=text[:40] + "...",
-            hint="split it with [constants]",
-        )
+        message = f"the expression has {len(text)} characters, at most {MAX_LENGTH} are read"
+        raise RobotFileError(message, value=text[:40] + "...", hint="split it with [constants]")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what Python thinks of its style is no matter for a robot file
             tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise RobotFileError(
-            f"'{text}' is not an arithmetic expression",
-            value=text,
-            hint="write numbers, names of constants, + - * / ** and functions like sqrt(2)",
-        ) from None
+        message = f"'{text}' is not an arithmetic expression"
+        hint = "write numbers, names of constants, + - * / ** and functions like sqrt(2)"
+        raise RobotFileError(message, value=text, hint=hint) from None
     try:
         value = _evaluate_node(tree.body, text, constants)
     except (ZeroDivisionError, OverflowError, ValueError):
         value = math.nan
     if not finite(value):
-        raise RobotFileError(
-            f"'{text}' has no finite real value", value=text, hint="check for a division by zero or an overflow"
-        )
+        hint = "check for a division by zero or an overflow"
+        raise RobotFileError(f"'{text}' has no finite real value", value=text, hint=hint)
     return value if isinstance(value, BatchedNumber) else float(value)
 
 
 def _evaluate_node(node: ast.expr, text: str, constants: Mapping[str, Any]) -> Any:
+    def value_of(part: ast.expr) -> Any:
+        return _evaluate_node(part, text, constants)
+
     match node:
-        case ast.Constant(value=bool()):
-            pass
-        case ast.Constant(value=int() | float() as number):
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
             return float(number)
-        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
-            value = _evaluate_node(operand, text, constants)
-            return -value if isinstance(sign, ast.USub) else value
-        case ast.BinOp(left=left, op=operator, right=right):
-            return _binary(
-                operator, _evaluate_node(left, text, constants), _evaluate_node(right, text, constants), text
-            )
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -value_of(operand)
+        case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+            return value_of(operand)
+        case ast.BinOp(op=sign) if type(sign) in OPERATORS:
+            return OPERATORS[type(sign)](value_of(node.left), value_of(node.right))
+        case ast.BinOp():
+            message, hint = f"'{text}' uses an operator that is not allowed", "use + - * / **"
         case ast.Name(id=name):
             names = NAMES | {unicodedata.normalize("NFKC", key): value for key, value in constants.items()}
-            if name not in names:
-                raise RobotFileError(
-                    f"'{name}' in '{text}' is not a known name", value=text, hint=did_you_mean(name, names)
-                )
-            return names[name]
+            if name in names:
+                return names[name]
+            message, hint = f"'{name}' in '{text}' is not a known name", did_you_mean(name, names)
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in FUNCTIONS:
-            values = [_evaluate_node(argument, text, constants) for argument in arguments]
+            values = list(map(value_of, arguments))
             try:
                 return FUNCTIONS[name](*values)
             except TypeError:
-                raise RobotFileError(
-                    f"'{name}' in '{text}' has the wrong number of arguments", value=text, hint="check the brackets"
-                ) from None
-    raise RobotFileError(
-        f"'{text}' is not plain arithmetic ({type(node).__name__})",
-        value=text,
-        hint="use numbers, constants, + - * / ** and " + ", ".join(FUNCTIONS),
-    )
-
-
-def _binary(operator: ast.operator, left: Any, right: Any, text: str) -> Any:
-    match operator:
-        case ast.Add():
-            return left + right
-        case ast.Sub():
-            return left - right
-        case ast.Mult():
-            return left * right
-        case ast.Div():
-            return left / right
-        case ast.Pow():
-            return left**right if isinstance(left, BatchedNumber) else math.pow(left, right)
-    raise RobotFileError(f"'{text}' uses an operator that is not allowed", value=text, hint="use + - * / **")
+                message, hint = f"'{name}' in '{text}' has the wrong number of arguments", "check the brackets"
+        case _:
+            message = f"'{text}' is not plain arithmetic ({type(node).__name__})"
+            hint = "use numbers, constants, + - * / ** and " + ", ".join(FUNCTIONS)
+    raise RobotFileError(message, value=text, hint=hint)
 
 
 Number = Annotated[float, PlainValidator(read_number), WithJsonSchema(NUMBER_SCHEMA)]
-
 Positive = Annotated[Number, refusing(lambda x: not x > 0, "is not positive", "give a positive number")]
-
 NotNegative = Annotated[Number, refusing(lambda x: x < 0, "is negative", "give zero or more")]
-
 Name = Annotated[str, BeforeValidator(read_name)]
 
 
@@ -307,29 +272,20 @@ def split_place(name: str) -> tuple[str, str] | None:
 
 
 FrameName = Annotated[str, BeforeValidator(read_frame_name)]
-
-Text = Annotated[str, BeforeValidator(read_text)]
-
+Text = Annotated[str, BeforeValidator(of_kind(str, "text is", "it in quotes"))]
 Flag = Annotated[bool, BeforeValidator(read_flag)]
-
 Flags = Annotated[bool | tuple[bool, ...], BeforeValidator(read_flags)]
-
-Start = Annotated[tuple[Number, ...], BeforeValidator(read_start)]
+Start = Annotated[
+    tuple[Number, ...], BeforeValidator(lambda value: value if isinstance(value, list | tuple) else [value])
+]
 
 Vector = Annotated[tuple[Number, Number, Number], BeforeValidator(list_of("three numbers are", "[x, y, z]", 3))]
-
 Numbers = Annotated[tuple[Number, ...], BeforeValidator(list_of("a list of numbers is", "[1.0, 2.0]"))]
-
 Pair = Annotated[tuple[Number, Number], BeforeValidator(list_of("two numbers are", "[low, high]", 2))]
-
 Limits = Annotated[Pair, refusing(lambda pair: pair[0] >= pair[1], "is in the wrong order", "write [low, high]")]
-
 Ends = Annotated[tuple[FrameName, FrameName], BeforeValidator(list_of("two names are", '["first", "second"]', 2))]
-
 Names = Annotated[tuple[Name, ...], BeforeValidator(list_of("a list of names is", '["first", "second"]'))]
-
 Texts = Annotated[tuple[Text, ...], BeforeValidator(list_of("a list of texts is", '["one", "two"]'))]
-
 AXIS_HINT = 'write "x", "y", "z" or a vector that is not zero'
 Axis = Annotated[
     Vector, BeforeValidator(read_axis), refusing(lambda v: sum(x * x for x in v) < 1e-18, "has no length", AXIS_HINT)

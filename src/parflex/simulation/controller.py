@@ -17,12 +17,8 @@ from parflex.trajectories.trajectory import Trajectory
 
 Array = np.ndarray
 LEAST = {0.0: "that is not negative", -np.inf: "that is finite"}
-GAINS = {  # of PD: how it is called, the least value, and what a motor has that is not named
-    "stiffness": ("the stiffness", 0.0, 0.0),
-    "damping": ("the damping", 0.0, 0.0),
-    "feedforward": ("the feedforward", -np.inf, 0.0),
-    "limit": ("the limit", 0.0, np.inf),
-}
+# of PD: the least value, and that of motors that are not named
+GAINS = {"stiffness": (0.0, 0.0), "damping": (0.0, 0.0), "feedforward": (-np.inf, 0.0), "limit": (0.0, np.inf)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,9 +95,9 @@ class PD(Record):
     limit: Any = field(default=np.inf)
 
     def __post_init__(self) -> None:
-        """Refuse what is not a gain, whatever the robot."""
+        """Raise if a gain is not a number, a list or a table of numbers."""
         number(self.sample_time, "sample_time", above=0.0, example=1e-3)
-        for key, (what, least, _) in GAINS.items():
+        for key, (least, _) in GAINS.items():
             gain = getattr(self, key)
             values = list(gain.values()) if isinstance(gain, Mapping) else gain
             try:
@@ -109,17 +105,16 @@ class PD(Record):
             except (TypeError, ValueError):
                 row = np.array(np.nan)
             if row.ndim > 1 or np.isnan(row).any() or (row < least).any() or (key != "limit" and np.isinf(row).any()):
-                text = f"{what} of a PD controller is not a number, or one for each motor, {LEAST[least]}"
+                text = f"the {key} of a PD controller is not a number, or one for each motor, {LEAST[least]}"
                 hint = "give e.g. 10.0, [10.0, 20.0] or {'motor': 10.0}"
                 raise InputError(text, key=key, value=short_text(gain), hint=hint)
 
     def of(self, motors: Sequence[str]) -> PD:
         """Return the same controller with arrays in the order of `motors`."""
-        rows: dict[str, Any] = {key: self._row(key, motors) for key in GAINS}
-        return replace(self, **rows)
+        return replace(self, **{key: self._row(key, motors) for key in GAINS})  # type: ignore[arg-type]
 
     def _row(self, key: str, motors: Sequence[str]) -> Array:
-        gain, (what, _, without) = getattr(self, key), GAINS[key]
+        gain, (_, without) = getattr(self, key), GAINS[key]
         if isinstance(gain, Mapping):
             row = np.full(len(motors), without)
             for motor, value in by_motor(motors, gain, key, key).items():
@@ -127,7 +122,7 @@ class PD(Record):
             return row
         values = np.asarray(gain, dtype=float)
         if values.shape not in ((), (1,), (len(motors),)):
-            text = f"{what} of a PD controller has {values.size} numbers for {len(motors)} motors"
+            text = f"the {key} of a PD controller has {values.size} numbers for {len(motors)} motors"
             hint = f"give one number, or one for each of {', '.join(motors)}"
             raise InputError(text, key=key, value=short_text(gain), hint=hint)
         return np.broadcast_to(values, (len(motors),)).copy()

@@ -486,19 +486,16 @@ def _read_section(robot: Robot, match: re.Match[str], _: Sequence[str]) -> list[
     return [Output(match[0], value, beam=beam)]
 
 
-def _section_examples(robot: Robot) -> list[str]:
-    words = (*(FORCES[k] for k in IN_PLANE), STRESS) if robot.tree.planar else (*FORCES, STRESS)
-    return [f"{beam}.{word}@0.5" for beam in _beams(robot) for word in words]
-
-
-def _beams(robot: Robot) -> list[str]:
-    return [frame.name for frame in robot.description.frame if frame.beam is not None]
+def _beams(robot: Robot, words: Sequence[str]) -> list[str]:
+    """Return examples of words in the middle of all beams."""
+    return [f"{frame.name}.{word}@0.5" for frame in robot.description.frame if frame.beam for word in words]
 
 
 def _read_deflection(robot: Robot, match: re.Match[str], wrenches: Sequence[str]) -> list[Output]:
     beam, word, s = match.groups()
-    if beam not in _beams(robot):
-        raise InputError(f"there is no beam '{beam}'", value=match[0], hint=did_you_mean(beam, _beams(robot)))
+    beams = [frame.name for frame in robot.description.frame if frame.beam]
+    if beam not in beams:
+        raise InputError(f"there is no beam '{beam}'", value=match[0], hint=did_you_mean(beam, beams))
     if robot.tree.planar and word.endswith("_z"):
         raise InputError("a planar robot deflects in its plane alone", value=match[0], hint=f"use {word[:-1]}y")
     place, names = read_place(robot, beam, s, wrenches), [word]
@@ -547,18 +544,22 @@ def _frame_column(frame: str, word: str, state: RunState) -> Array:
     return np.einsum("tj,tj->t", rotation[:, :, AXES.index(word[-1])], measured)
 
 
-def _frame_examples(robot: Robot) -> list[str]:
-    return [f"{robot.tree.end_effector}.{word}" for word in (*SENSOR, "sensor", *OF_FRAME)]
-
-
 OUTPUTS = (
     OutputKind(re.compile(r"(?:element|coupling)\..+\.(?:length|force|effort)"), _read_base, _base_examples),
     OutputKind(re.compile(r"reaction\.(.+)"), _read_reaction, _reaction_examples),
     OutputKind(
         re.compile(rf"(.+)\.({'|'.join(BENT)}|deflection)@([^@]+)"),
         _read_deflection,
-        lambda robot: [f"{beam}.{word}@0.5" for beam in _beams(robot) for word in (*BENT, "deflection")],
+        lambda robot: _beams(robot, (*BENT, "deflection")),
     ),
-    OutputKind(re.compile(rf"(.*)\.({'|'.join((*FORCES, STRESS))})@(.+)"), _read_section, _section_examples),
-    OutputKind(re.compile(rf"(?:(.*)\.)?(sensor|{'|'.join((*SENSOR, *OF_FRAME))})"), _read_frame, _frame_examples),
+    OutputKind(
+        re.compile(rf"(.*)\.({'|'.join((*FORCES, STRESS))})@(.+)"),
+        _read_section,
+        lambda robot: _beams(robot, (*(FORCES[k] for k in (IN_PLANE if robot.tree.planar else range(6))), STRESS)),
+    ),
+    OutputKind(
+        re.compile(rf"(?:(.*)\.)?(sensor|{'|'.join((*SENSOR, *OF_FRAME))})"),
+        _read_frame,
+        lambda robot: [f"{robot.tree.end_effector}.{word}" for word in (*SENSOR, "sensor", *OF_FRAME)],
+    ),
 )

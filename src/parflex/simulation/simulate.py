@@ -221,14 +221,14 @@ def simulate(
     summary["not_followed"] = inconsistent_shares(state, columns, requested, every)
     shown = [frame for output in requested for frame in output.frames[:1]]
     tree, q = problem.robot.tree, coordinate_rows(robot, columns)  # as it acts, without what is left out
-    moved = max(extent(tree, q), VISIBLE_MOTION * tree.length)
+    moved, followed = max(extent(tree, q), VISIBLE_MOTION * tree.length), problem.driven and case.motion
     diagnostics = [
         *stop_warnings(summary),
         *load_warnings(summary),
         *case.diagnostics,
         *(stop_limit_warnings(problem.robot) if case.stops else []),
         *started.diagnostics,
-        *([] if ignore_limits else limit_warnings(problem.robot, columns, motors, effort_limit, case.followed)),
+        *([] if ignore_limits else limit_warnings(problem.robot, columns, motors, effort_limit, followed)),
         *jump_warnings(segments.jumps),
         *balance_warnings(columns, method, characteristic_energy(tree, time)),
         *made.warnings(moved),
@@ -346,11 +346,6 @@ class RunCase:
     def grid(self) -> Grid:
         """Return steps and rows."""
         return self.steps.grid
-
-    @property
-    def followed(self) -> Trajectory | FrameTrajectory | None:
-        """Return the motion that motors follow exactly."""
-        return self.motion if self.prescribed == "motors" else None
 
 
 @garbage_collection_paused()

@@ -249,7 +249,7 @@ class SingularPassage:
             old, (dq, dqd, powers) = (dq, dqd), map(np.array, zip(*map(self._changes, times, nodes), strict=True))
             turns = float(np.abs(h * (dqd - old[1]) / units).max()) / (1 + speed)
             size = max(turns, h * float(np.abs(dq - old[0]).max()))
-            if size < SETTLED or (size < 1e4 * SETTLED and size > last / 2):
+            if size < SETTLED or last <= size < ON_BRANCH:  # rounding remains
                 break
             last = size
         else:

@@ -207,6 +207,11 @@ def is_varied(x: Any) -> bool:
     return isinstance(x, BatchedNumber)
 
 
+def is_batched(array: Array) -> bool:
+    """Whether numbers of rows stand in an array, and not of designs, which decide and have slopes."""
+    return array.dtype == object and any(isinstance(x, BatchedNumber) and x.decisions is None for x in array.flat)
+
+
 def nominal(x: Any) -> float:
     """The number of the first design, where scales and shares are those of all."""
     return x.nominal if isinstance(x, BatchedNumber) else float(getattr(x, "value", x))

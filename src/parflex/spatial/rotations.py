@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.spatial.batched import apply_rowwise, is_varied
+from parflex.spatial.batched import apply_rowwise, is_batched, is_varied
 
 Array = np.ndarray
 E3 = np.eye(3)  # a copy of it takes a fifth of the time of another one
@@ -265,7 +265,7 @@ def matrix_quaternion(rotation: Array) -> Array:
 
 def vector_from_rotation(rotation: Array) -> Array:
     """Rotation vector of a rotation matrix, of length at most pi; over batched numbers too."""
-    if rotation.dtype == object:
+    if is_batched(rotation):
         return apply_rowwise(_rotation_vectors, rotation)
     quaternion = matrix_quaternion(rotation)
     square = quaternion[1:] @ quaternion[1:]

@@ -31,23 +31,18 @@ from parflex.tree.build_elements import (
     read_superelement,
     with_elements,
 )
-from parflex.tree.force_elements import coupled_spring
-from parflex.tree.friction import JointTerms
+from parflex.tree.force_elements import JointTerms, coupled_spring
 from parflex.tree.tree import GROUND, Link, Place, Tree, new_link, node_of, place_on_node
 
 Array = np.ndarray
-
 SAME_PLACE = 1e-6  # of the extent of a body: points that were rounded otherwise are still the same
-
 AXIS_NAMES = {
     "universal": (("1", "revolute", 2), ("2", "revolute", 0)),
     "cylindrical": (("1", "revolute", 2), ("2", "prismatic", 2)),
 }
 
 MAX_BEAM_ELEMENTS = 32  # equal ones, into which a beam is cut so that its nodes are where something is mounted
-
 SAME_NODE = Fraction(1, 10**9)  # of the length of a beam
-
 # of an element: so near to a node, a beam clamped at both nodes deflects by less than 1e-7 of what it does in its
 # middle, and a node of its own would need an element that is 1e9 times as stiff as the others
 SHORT = Fraction(1, 1000)

@@ -20,17 +20,14 @@ from parflex.robotfile.values import LIMIT_KEYS
 from parflex.spatial.batched import VariedNumberError, is_varied
 from parflex.spatial.rotations import compose, vector_length
 from parflex.tree import joints
-from parflex.tree.force_elements import PointElement, curve_of
-from parflex.tree.friction import JointTerms
+from parflex.tree.force_elements import JointTerms, PointElement, curve_of
 from parflex.tree.tree import GROUND, Link, NamedPlaces, Place, Tree, new_link
 
 if TYPE_CHECKING:
     from parflex.bodies.modal import ModalData
 
 POISSON = 0.3  # of a material that gives neither its shear modulus nor its own ratio
-
 Array = np.ndarray
-
 MIN_START_DISTANCE = 1e-9  # m, between points that are one
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from parflex.errors import RobotFileError
 from parflex.records import Record
-from parflex.spatial.batched import is_varied
+from parflex.spatial.batched import apply_rowwise, is_batched, is_varied
 from parflex.spatial.rotations import (
     cross,
     quaternion_matrix,
@@ -225,11 +225,13 @@ def _turning_rate(quaternion: Array, rate: Array) -> Array:
 
 
 def _turned(quaternion: Array, step: Array) -> Array:
-    if np.asarray(step).dtype == object:  # symbols: a small turn to first order; Newton steps need no more
-        product = quaternion_product(quaternion, np.array([1.0, *(step / 2)], dtype=object))
-        return product / np.sqrt(product @ product)
-    product = quaternion_product(quaternion, vector_quaternion(step))
-    return product / np.linalg.norm(product)
+    if np.asarray(step).dtype != object:
+        product = quaternion_product(quaternion, vector_quaternion(step))
+        return product / np.linalg.norm(product)
+    # symbols: a small turn to first order; Newton steps need no more
+    turn = apply_rowwise(vector_quaternion, step) if is_batched(step) else np.array([1.0, *(step / 2)], dtype=object)
+    product = quaternion_product(quaternion, turn)
+    return product / np.sqrt(product @ product)
 
 
 def fixed() -> Joint:

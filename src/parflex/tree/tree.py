@@ -15,14 +15,11 @@ from parflex.records import Record, count_of
 from parflex.robotfile.values import position_along_beam, split_place
 from parflex.spatial.batched import nominal
 from parflex.spatial.rotations import vector_length
-from parflex.tree.force_elements import CoupledSpring, PointElement
-from parflex.tree.friction import Gates, JointTerms
+from parflex.tree.force_elements import CoupledSpring, Gates, JointTerms, PointElement
 from parflex.tree.joints import Joint
 
 Array = np.ndarray
-
 GROUND = -1
-
 NODE_TOLERANCE = 1e-12  # of an element: a place nearer to one of its ends is that end
 
 

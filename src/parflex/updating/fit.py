@@ -63,8 +63,7 @@ class FittedModes(Record):
     """A model with some shares of the first numbers, beside all that was measured.
 
     Values and slopes are of all frequencies, then of all damping ratios; of each measured mode its number in the model
-    now (from 0, -1: none), the MAC with the model it is followed from, the share that is due to few elements, and how
-    its frequency feels an error of the damping (Hz per share of it and per square).
+    now (from 0, -1: none), the MAC with the model it is followed from, and the share that is due to few elements.
     """
 
     shares: Array
@@ -73,7 +72,6 @@ class FittedModes(Record):
     modes: list[int]
     alike: list[float]
     excess: Array
-    coupled: Array
     models: dict[str, PoseModes]
 
 
@@ -165,7 +163,7 @@ class FitProblem:
         design = self.designs.of(self.first * shares)
         values, slopes = np.full(len(self.y), np.nan), np.zeros((len(self.y), len(self.keys)))
         modes, row_macs, excess = [-1] * len(self.rows), [1.0] * len(self.rows), np.zeros(len(self.rows))
-        coupled, models = np.zeros((len(self.rows), 2)), {}
+        models: dict[str, PoseModes] = {}
         for pose, indices in self.of_pose.items():
             if not every and self.apart[indices].all():
                 continue
@@ -184,9 +182,8 @@ class FitProblem:
                     continue
                 j = len(self.rows) + self.damped.index(k)
                 values[k], values[j], slopes[k], slopes[j] = there.damped(mode)
-                coupled[k] = there.coupled(mode)
         shares = np.array(shares, dtype=float)
-        return FittedModes(shares, values, slopes * self.first, modes, row_macs, excess, coupled, models)
+        return FittedModes(shares, values, slopes * self.first, modes, row_macs, excess, models)
 
     # -- weights -----------------------------------------------------------------------------------------------------
 
@@ -203,19 +200,14 @@ class FitProblem:
         """Deviations of frequencies (Hz) because elements are too few."""
         return np.where(self.kind == 0, fit.excess[self.row_of] * np.abs(self.y), 0.0)
 
-    def by_damping(self, fit: FittedModes) -> Array:
-        """Deviations of frequencies (Hz) because damping has an error, by which it couples modes otherwise."""
-        share = self.error[1]
-        once, twice = fit.coupled[self.row_of].T
-        return np.where(self.kind == 0, share * (once + share * twice), 0.0)
-
-    def by_model(self, fit: FittedModes) -> Array:
+    @property
+    def by_model(self) -> Array:
         """Deviations of the model from the robot by its error."""
-        return np.hypot(self.by_damping(fit), self.error[self.kind] * np.abs(self.y))
+        return self.error[self.kind] * np.abs(self.y)
 
     def doubt(self, fit: FittedModes) -> Array:
         """Deviations of the model from the robot: elements that are too few, and its error."""
-        return np.hypot(self.few(fit), self.by_model(fit))
+        return np.hypot(self.few(fit), self.by_model)
 
     def weights(self, fit: FittedModes) -> Array:
         """One over the deviations of what is used, and zero else."""
@@ -309,7 +301,7 @@ class FitProblem:
         freedoms = self.freedoms(fit, kind)
         of_kind = self.used(fit) & (self.kind == kind)
         left, sizes = (self.y - fit.values)[of_kind], np.abs(self.y[of_kind])
-        fixed = (self.given**2 + self.few(fit) ** 2 + self.by_damping(fit) ** 2)[of_kind]
+        fixed = (self.given**2 + self.few(fit) ** 2)[of_kind]
 
         def over(share: float) -> float:
             return float((left**2 / (fixed + (share * sizes) ** 2)).sum()) - freedoms
@@ -508,7 +500,7 @@ def shared_errors(fitting: FitProblem, fit: FittedModes) -> tuple[Array, float]:
         return plain, float(max(fitting.freedoms(fit, 0), 1.0))
     S, row, kind = fitting.information(fit), fitting.row_of[used], fitting.kind[used]
     mode = np.array(fit.modes)[row]
-    part = (fitting.by_model(fit) / fitting.spread(fit))[used]  # of deviations of the rows
+    part = (fitting.by_model / fitting.spread(fit))[used]  # of deviations of the rows
     together = (mode[:, None] == mode) & (kind[:, None] == kind)
     shared = np.outer(part, part) * together
     taken = np.eye(len(S)) - S @ plain @ S.T  # residuals per error

@@ -25,39 +25,22 @@ from parflex.records import Record
 from parflex.updating.measured import PARTS, MeasuredMode, is_sensor, table_rows
 
 Array = np.ndarray
-
 WORDS = ("responses", "pose", "band", "order", "quantity", "sensors")
-
 ORDER = 30  # highest number of poles
-
 SAME_FREQUENCY = 0.005  # of a frequency, by which a stable pole moves from one order to the next
-
 SAME_DAMPING = 0.2  # of a damping ratio
-
 MOST_DAMPING = 0.3
-
 OFTEN = 0.3  # of the orders, in which a pole must be stable
-
 SURE = 0.02  # of a frequency: a larger deviation is not a mode
-
 TERMS, MORE = (-2, 0), (-4, -2, 0, 2)  # powers of s of modes below and above the band, and with the next ones
-
 LONGEST = 0.1  # of all lines, that noise may have in common
-
 CHANCE = 2.0  # deviations of a correlation of white noise
-
 UFF = (".uff", ".unv", ".uf", ".uf58", ".u58", ".bunv", ".universal")
-
 ORDERS = {"receptance": 0, "mobility": 1, "accelerance": 2}  # derivatives of the position over the force
-
 OF_UFF = {8: "receptance", 11: "mobility", 12: "accelerance"}
-
 FORM = "columns are frequency_hz, and OUTPUT/INPUT.real and .imag, or .magnitude and .phase_deg, e.g. tip.x/tip.x.real"
-
 EVEN = 1e-3  # of a step between frequencies
-
 LEAST = 16  # frequencies of a file
-
 NODE = "node "  # before the number of a node that has no frame: frames may be called by a number, too
 
 

@@ -19,17 +19,11 @@ from parflex.records import Record
 from parflex.robot.configuration import Configuration
 
 Array = np.ndarray
-
 COLUMNS = ("pose", "mode", "frequency_hz", "deviation_hz", "damping", "damping_deviation")
-
 USUAL = 0.01  # of a frequency, its deviation where none is given
-
 USUAL_DAMPING = 0.1  # of a damping ratio
-
 FORM = "columns are pose,mode,frequency_hz,deviation_hz,damping,damping_deviation, and FRAME.x, ... of shapes"
-
 PARTS = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5}
-
 LOCAL = "local_"  # before a part: along the axes of the frame, as of a sensor that is glued on
 
 

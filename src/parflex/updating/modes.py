@@ -155,21 +155,6 @@ class SlopedModes:
             -step.real / size + value.real * larger / size**2,
         )  # fmt: skip
 
-    def coupled(self, mode: int) -> tuple[float, float]:
-        """How the frequency (Hz) of the pole of a mode, from 0, feels an error of the damping: per share, per square.
-
-        Damping that couples modes i and j by d_ij (mass-normalised) moves the frequency of i by the second order,
-        d_ij^2 w_i / (2 (w_i^2 - w_j^2)); ratios say what d_ii and d_jj are, and of d_ij only that it is below their
-        mean. So a share of the damping that is wrong is one of the mean there.
-        """
-        omega = 2 * np.pi * np.asarray(self.modes.frequencies, dtype=float)
-        shapes = self._independent(self.modes.shapes)
-        D = shapes.T @ self.model.D @ shapes
-        mean = np.sqrt(np.maximum(np.diag(D) * D[mode, mode], 0.0))
-        others = np.abs(omega - omega[mode]) > EQUAL * omega[mode]
-        per = np.where(others, omega[mode] / (2 * np.abs(omega**2 - omega[mode] ** 2 + ~others)), 0.0) / (2 * np.pi)
-        return float(2 * (per * mean) @ np.abs(D[mode])), float(per @ mean**2)
-
     def _pole(self, mode: int) -> tuple[complex, Array]:
         """The pole into which damping turns a mode, and its shape."""
         if mode not in self._poles:

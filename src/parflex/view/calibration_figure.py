@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from parflex.calibration.calibrate import Calibrated
-from parflex.io import MARK, write_generated
+from parflex.calibration.tolerance import STATIC, Tolerance
+from parflex.io import write_generated
 from parflex.view.fit_figure import draw_correlations
-from parflex.view.fit_report import STYLE
-from parflex.view.html import card, embedded_figure, notes, table
+from parflex.view.html import card, embedded_figure, notes, page, table
 from parflex.view.style import LINES, MEASURED, REST, drawing
 
 if TYPE_CHECKING:
@@ -31,20 +30,7 @@ def residual_sizes(found: Calibrated, residuals: dict[str, np.ndarray]) -> tuple
 
 
 def draw_calibration(found: Calibrated, path: str | Path | None = None) -> Figure:
-    """Residuals before and after the fit, over the places where they were measured.
-
-    Parameters
-    ----------
-    found : Calibrated
-        Answer of `calibrate`.
-    path : str or Path, default None
-        File to write: SVG, PDF or PNG; None writes none.
-
-    Returns
-    -------
-    Figure
-        Matplotlib figure; a notebook shows it.
-    """
+    """Residuals before and after the fit, over the places where they were measured."""
     spans = np.nan_to_num(np.ptp(found.places, axis=0))
     first, second = sorted(np.argsort(spans)[-2:].tolist())
     fitted = np.array([name not in found.held_out for name in found.rows])
@@ -72,20 +58,7 @@ def draw_calibration(found: Calibrated, path: str | Path | None = None) -> Figur
 
 
 def draw_calibrated(found: Calibrated, path: str | Path | None = None) -> Figure:
-    """Changes of the numbers with their 95 % intervals, over the widths of these.
-
-    Parameters
-    ----------
-    found : Calibrated
-        Answer of `calibrate`.
-    path : str or Path, default None
-        File to write: SVG, PDF or PNG; None writes none.
-
-    Returns
-    -------
-    Figure
-        Matplotlib figure; a notebook shows it.
-    """
+    """Changes of the numbers with their 95 % intervals, over the widths of these."""
     places = np.arange(len(found.parameters))[::-1]
     with drawing(path, 1.3 + 0.24 * len(places)) as figure:
         plot = figure.subplots()
@@ -101,6 +74,29 @@ def draw_calibrated(found: Calibrated, path: str | Path | None = None) -> Figure
         plot.set_yticks(places, list(found.parameters))
         plot.set_xlabel("change over its standard deviation, with 95 % intervals")
         plot.grid(visible=False, axis="y")
+    return figure
+
+
+def draw_tolerance(found: Tolerance, path: str | Path | None = None) -> Figure:
+    """Error of a frame by number of the robot file; of a map also over the poses."""
+    turns = found.total["position"] < STATIC
+    word, scale, unit = ("rotation", 1e3, "mrad") if turns else ("position", 1e6, "um")
+    names = sorted(found.contributions, key=lambda name: found.contributions[name][word])
+    axes = [name for name in (found.poses[0] if found.poses else {}) if name not in ("position", "rotation")]
+    varied = [name for name in axes if len({pose[name] for pose in found.poses}) > 1]
+    with drawing(path, max(2.4, 1.2 + 0.22 * len(names))) as figure:
+        panels = figure.subplots(1, 2 if len(varied) > 1 else 1, squeeze=False)[0]
+        panels[0].barh(names, [found.contributions[name][word] * scale for name in names], color=LINES[0])
+        panels[0].axvline(found.total[word] * scale, color=LINES[1], lw=1.2)
+        panels[0].set_title(f"total {found.total[word] * scale:.3g} {unit} (line)")
+        panels[0].set_xlabel(f"{word} error ({unit})")
+        panels[0].grid(visible=False, axis="y")
+        if len(varied) > 1:
+            x, y, values = (np.array([pose[name] for pose in found.poses]) for name in (*varied[:2], word))
+            points = panels[1].scatter(x, y, c=values * scale, s=30, cmap="viridis")
+            panels[1].set_xlabel(varied[0])
+            panels[1].set_ylabel(varied[1])
+            figure.colorbar(points, ax=panels[1], label=f"{word} error ({unit})")
     return figure
 
 
@@ -133,13 +129,7 @@ def calibration_page(found: Calibrated) -> str:
         parts.append(card("Combinations that are not determined", table(lost, ["number", "weight", "combination"])))
     if len(found.parameters) > 1:
         parts.append(card("Correlation", embedded_figure(draw_correlations(found), "correlation of the numbers")))
-    body = "\n".join(f'<div style="margin:14px 0">{part}</div>' for part in parts if part)
-    title = f"{escape(found.robot)}: calibration"
-    return (
-        f"<!DOCTYPE html><!-- {MARK} -->\n"
-        f'<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f"<style>{STYLE}</style></head><body><h1>{title}</h1>\n{body}</body></html>\n"
-    )
+    return page(f"{found.robot}: calibration", *parts)
 
 
 def write_calibration(folder: str | Path, found: Calibrated) -> Path:

@@ -17,7 +17,7 @@ from parflex.maps.files import FOREIGN
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.robot.robot import Robot
-from parflex.view.scene import Scene, Swept
+from parflex.view.scene import Scene
 from parflex.view.style import STRESSES
 
 Array = np.ndarray
@@ -136,13 +136,7 @@ def stress_colours(scene: Scene) -> StressColours | None:
     }
     beam, s = [], []
     for part in (part for part in scene.parts if part.group == BEAMS):
-        if not isinstance(part, Swept) or part.link not in where:
-            beam.append(np.full(part.count, -1))
-            s.append(np.zeros(part.count))
-            continue
-        number, low, high = where[part.link]
-        xi = part.body.r0[:, 0] / part.body.r0[-1, 0]
-        rings = np.concatenate([xi, xi[:1], xi[-1:]])  # and both ends once more
+        number, low, high = where.get(part.link, (-1, 0.0, 0.0)) if part.along is not None else (-1, 0.0, 0.0)
         beam.append(np.full(part.count, number))
-        s.append(low + np.repeat(rings, len(part.ring)) * (high - low))
+        s.append(low + (np.zeros(part.count) if part.along is None else part.along) * (high - low))
     return StressColours(mesh.faces, np.concatenate(beam), np.concatenate(s), tuple(chains))

@@ -16,19 +16,10 @@ from parflex.errors import ParflexError
 from parflex.io import write_text
 from parflex.robot.robot import Robot
 from parflex.statics.modes import natural_frequencies
+from parflex.view.html import card, page, side_by_side, table
 from parflex.view.map_figure import draw_map
 from parflex.view.robot_figure import draw, draw_modes
 from parflex.view.style import COLUMN, LINES, drawing
-
-STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; color: #1f2430; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-table { border-collapse: collapse; } td, th { padding: .25rem .9rem .25rem 0; text-align: left; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-tr.active td { font-weight: 600; } th { border-bottom: 1px solid #b4bac4; font-weight: 600; }
-.both { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; } .both img { width: 100%; }
-figure { margin: 0; } figcaption { color: #5a6270; }
-"""
 
 CELLS = 15  # of a map along each axis
 
@@ -40,79 +31,54 @@ def write_design_page(optimised: Optimised, folder: str | Path) -> str:
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     pictures = write_pictures(optimised, target)
-    page = target / "index.html"
-    write_text(page, _page(optimised, pictures))
-    return str(page)
+    write_text(target / "index.html", _page(optimised, pictures))
+    return str(target / "index.html")
 
 
 def _page(optimised: Optimised, pictures: list[tuple[str, list[tuple[str, str]]]]) -> str:
-    name = escape(optimised.before.name)
-    parts = [
-        f"<h1>{name}: {escape(optimised.status)}</h1>",
-        f"<p>{escape(optimised.message)}; {optimised.evaluations} designs computed.</p>",
-        *_shown(name, pictures[:1]),
-        "<h2>Responses</h2>",
-        _table(
-            ["response", "", "before", "after", "unit", "change"],
-            [
-                (
-                    key,
-                    entry["response"],
-                    entry["before"],
-                    entry["after"],
-                    entry["unit"],
-                    _change(entry["before"], entry["after"]),
-                )
-                for key, entry in optimised.responses.items()
-            ],
-        ),
-        "<h2>Variables</h2>",
-        _table(
-            ["key", "before", "after", "lower", "upper"],
-            [
-                (key, entry["start"], entry["value"], entry["lower"], entry["upper"])
-                for key, entry in optimised.variables.items()
-            ],
-        ),
+    name = optimised.before.name
+    cards = [card(title or "Robot", _shown(name, files)) for title, files in pictures]
+    responses = [
+        (key, row["response"], row["before"], row["after"], row["unit"], _change(row["before"], row["after"]))
+        for key, row in optimised.responses.items()
     ]
-    bounds = [(key, entry) for key, entry in optimised.variables.items() if entry["at"]]
-    if optimised.constraints or bounds:
-        words = ["limit of", "value", "limit", "active", "objective per unit of the limit"]
-        rows = [
-            (entry["name"], entry["value"], entry["limit"], "yes" if entry["active"] else "", entry["multiplier"])
-            for entry in optimised.constraints
-        ]
-        rows += [
-            (f"{key} ({entry['at']})", entry["value"], entry[entry["at"]], "yes", entry["multiplier"])
-            for key, entry in bounds
-        ]
-        parts += ["<h2>What holds it back</h2>", _table(words, rows, [row[3] == "yes" for row in rows])]
-    parts += _shown(name, pictures[1:])
+    variables = [
+        (key, row["start"], row["value"], row["lower"], row["upper"]) for key, row in optimised.variables.items()
+    ]
+    limits = [
+        (row["name"], row["value"], row["limit"], "yes" if row["active"] else "", row["multiplier"])
+        for row in optimised.constraints
+    ]
+    limits += [
+        (f"{key} ({row['at']})", row["value"], row[row["at"]], "yes", row["multiplier"])
+        for key, row in optimised.variables.items()
+        if row["at"]
+    ]
+    parts = [
+        f"<p>{escape(optimised.message)}; {optimised.evaluations} designs computed.</p>",
+        *cards[:1],
+        card("Responses", table(responses, ["response", "", "before", "after", "unit", "change"])),
+        card("Variables", table(variables, ["key", "before", "after", "lower", "upper"])),
+    ]
+    if limits:
+        head = ["limit of", "value", "limit", "active", "objective per unit of the limit"]
+        parts.append(card("Active limits", table(limits, head)))
+    parts += cards[1:]
     modes = _modes(optimised.before), _modes(optimised.robot)
     if all(modes):
-        lines: list[tuple[Any, ...]] = [
-            (k + 1, a, b, _change(a, b)) for k, (a, b) in enumerate(zip(*modes, strict=False))
-        ]
-        parts += ["<h2>Natural frequencies at home (Hz)</h2>", _table(["mode", "before", "after", "change"], lines)]
-    body = "\n".join(parts)
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
-        f"<style>{STYLE}</style></head>\n<body>\n{body}\n</body></html>\n"
+        rows = [(k + 1, a, b, _change(a, b)) for k, (a, b) in enumerate(zip(*modes, strict=False))]
+        parts.append(card("Natural frequencies at home (Hz)", table(rows, ["mode", "before", "after", "change"])))
+    return page(f"{name}: {optimised.status}", *parts)
+
+
+def _shown(name: str, files: list[tuple[str, str]]) -> str:
+    """Return pictures side by side with their captions."""
+    return side_by_side(
+        *(
+            f'<img src="{file}" alt="{escape(f"{name}: {caption}")}" style="width:430px"><br>{escape(caption)}'
+            for file, caption in files
+        )
     )
-
-
-def _shown(name: str, pictures: list[tuple[str, list[tuple[str, str]]]]) -> list[str]:
-    """Pictures side by side under their titles."""
-    parts: list[str] = []
-    for title, files in pictures:
-        parts += [f"<h2>{escape(title)}</h2>"] if title else []
-        parts += ['<div class="both">']
-        parts += [
-            f'<figure><img src="{file}" alt="{name}: {word}"><figcaption>{word}</figcaption></figure>'
-            for file, word in ((file, escape(caption)) for file, caption in files)
-        ]
-        parts += ["</div>"]
-    return parts
 
 
 def _modes(robot: Robot) -> list[float]:
@@ -125,21 +91,6 @@ def _modes(robot: Robot) -> list[float]:
 
 def _change(before: float, after: float) -> str:
     return f"{100 * (after / before - 1):+.2f} %" if before else ""
-
-
-def _table(head: list[str], rows: list[tuple[Any, ...]], strong: list[bool] | None = None) -> str:
-    numeric = [bool(rows) and all(isinstance(row[k], int | float) for row in rows) for k in range(len(head))]
-    kinds = [' class="number"' if is_number else "" for is_number in numeric]
-    top = "".join(f"<th{kind}>{escape(word)}</th>" for word, kind in zip(head, kinds, strict=True))
-    lines = []
-    for number, row in enumerate(rows):
-        cells = "".join(f"<td{kind}>{_cell(value)}</td>" for value, kind in zip(row, kinds, strict=True))
-        lines.append(f"<tr{' class=active' if strong and strong[number] else ''}>{cells}</tr>")
-    return f"<table><tr>{top}</tr>{''.join(lines)}</table>"
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else escape(str(value))
 
 
 def write_pictures(optimised: Optimised, folder: Path) -> list[tuple[str, list[tuple[str, str]]]]:

@@ -26,60 +26,27 @@ MOST_NUMBERED = 12  # rows and columns of a matrix with numbers in it
 
 
 def draw_identified(found: Identified, path: str | Path | None = None, record: int = 0) -> Figure:
-    """Efforts of a record, measured and predicted, with what is left between them.
-
-    Parameters
-    ----------
-    found : Identified
-        Answer of `identify`.
-    path
-        See `parflex.api.WORDS`.
-    record : int, default 0
-        Which of its records, those of the validation behind the others.
-
-    Returns
-    -------
-    Figure
-        Matplotlib figure; a notebook shows it.
-    """
+    """Efforts of a record, measured and predicted, with what is left between them."""
     prediction = found.predictions[record]
     rows = found.rows[:MOST_ROWS]
-    with drawing(path, 0.8 + 1.7 * len(rows)) as figure:
-        panels = figure.subplots(len(rows), 1, sharex=True, squeeze=False)[:, 0]
-        for j, (panel, name) in enumerate(zip(panels, rows, strict=True)):
-            panel.plot(prediction.t, prediction.measured[:, j], color=REST, linewidth=2.2, label="measured")
-            panel.plot(prediction.t, prediction.predicted[:, j], color=LINES[0], linewidth=0.8, label="predicted")
-            panel.plot(
-                prediction.t,
-                prediction.measured[:, j] - prediction.predicted[:, j],
-                color=LINES[1],
-                linewidth=0.7,
-                label="residual",
-            )
+    with drawing(path, 0.8 + 2.2 * len(rows)) as figure:
+        panels = figure.subplots(2 * len(rows), 1, sharex=True, height_ratios=[3, 1] * len(rows))
+        for j, (panel, under, name) in enumerate(zip(panels[::2], panels[1::2], rows, strict=True)):
+            measured, predicted = prediction.measured[:, j], prediction.predicted[:, j]
+            panel.plot(prediction.t, measured, color=REST, linewidth=2.2, label="measured")
+            panel.plot(prediction.t, predicted, color=LINES[0], linewidth=0.8, label="predicted")
+            under.plot(prediction.t, measured - predicted, color=LINES[1], linewidth=0.7)
             panel.set_ylabel(f"{name} (N, N m)")
-        panels[0].legend(ncols=3, loc="lower right", bbox_to_anchor=(1.0, 1.0))
-        panels[0].set_title(f"{Path(prediction.record).name}: relative error {_percent(prediction)}")
+            under.set_ylabel("residual")
+        figure.align_ylabels()
+        panels[0].legend(ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0))
+        panels[0].set_title(f"{Path(prediction.record).name}: relative error {_percent(prediction)}", loc="left")
         panels[-1].set_xlabel("time (s)")
     return figure
 
 
 def draw_residuals(found: Identified, path: str | Path | None = None, record: int = 0) -> Figure:
-    """Residuals of a recording over position and over velocity: friction and springs show there.
-
-    Parameters
-    ----------
-    found : Identified
-        Answer of `identify`.
-    path
-        See `parflex.api.WORDS`.
-    record : int, default 0
-        Which of its recordings.
-
-    Returns
-    -------
-    Figure
-        Matplotlib figure; a notebook shows it.
-    """
+    """Residuals of a recording over position and over velocity: friction and springs show there."""
     prediction, recording = found.predictions[record], found.measurements[record]
     smooth, rows = filtered_motion(recording, found.filter), found.rows[:MOST_ROWS]
     with drawing(path, 0.8 + 1.7 * len(rows)) as figure:
@@ -108,20 +75,7 @@ def _binned(x: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def draw_parameters(found: Identified, path: str | Path | None = None) -> Figure:
-    """Base parameters with 95 % intervals beside those of the robot file, each over the larger of the two.
-
-    Parameters
-    ----------
-    found : Identified
-        Answer of `identify`.
-    path
-        See `parflex.api.WORDS`.
-
-    Returns
-    -------
-    Figure
-        Matplotlib figure; a notebook shows it.
-    """
+    """Base parameters with 95 % intervals beside those of the robot file, each over the larger of the two."""
     places = np.arange(len(found.parameters))[::-1]
     with drawing(path, 1.4 + 0.2 * len(places)) as figure:
         plot = figure.subplots()
@@ -143,20 +97,7 @@ def draw_parameters(found: Identified, path: str | Path | None = None) -> Figure
 
 
 def draw_correlations(found: Fit, path: str | Path | None = None) -> Figure:
-    """Correlation of the estimates: near 1 or -1 the measurements determine only a combination of two parameters.
-
-    Parameters
-    ----------
-    found : Fit
-        Answer of `identify` or `calibrate`.
-    path
-        See `parflex.api.WORDS`.
-
-    Returns
-    -------
-    Figure
-        Matplotlib figure; a notebook shows it.
-    """
+    """Correlation of the estimates: near 1 or -1 the measurements determine only a combination of two parameters."""
     deviation = np.sqrt(np.maximum(np.diag(found.covariance), 1e-300))
     names = list(found.parameters)
     with drawing(path, 1.4 + (0.36 if len(names) <= MOST_NUMBERED else 0.18) * len(names)) as figure:
@@ -173,22 +114,7 @@ def _percent(prediction: Prediction) -> str:
 
 
 def draw_filtering(found: Identified, path: str | Path | None = None, record: int = 0) -> Figure:
-    """Spectra of rates and efforts of a record, as measured and filtered.
-
-    Parameters
-    ----------
-    found : Identified
-        Answer of `identify`.
-    path
-        See `parflex.api.WORDS`.
-    record : int, default 0
-        Which of its records.
-
-    Returns
-    -------
-    Figure
-        Matplotlib figure; a notebook shows it.
-    """
+    """Spectra of rates and efforts of a record, as measured and filtered."""
     recording = found.measurements[record]
     with drawing(path, 4.6) as figure:
         rate, effort = figure.subplots(2, 1, sharex=True)
@@ -217,20 +143,7 @@ def _spectrum(panel: object, recording: Recording, values: np.ndarray, colour: s
 
 
 def draw_updated(found: Updated, path: str | Path | None = None) -> Figure:
-    """Relative errors of all measured frequencies, before and after, with 95 % intervals of what will be measured.
-
-    Parameters
-    ----------
-    found : Updated
-        Answer of `update`.
-    path
-        See `parflex.api.WORDS`.
-
-    Returns
-    -------
-    Figure
-        Matplotlib figure; a notebook shows it.
-    """
+    """Relative errors of all measured frequencies, before and after, with 95 % intervals of what will be measured."""
     pairs = found.pairs
     places = np.arange(len(pairs))[::-1]
     with drawing(path, 1.4 + 0.24 * len(pairs)) as figure:
@@ -279,20 +192,7 @@ def _share(pair: dict[str, Any], value: float | None) -> Any:
 
 
 def draw_macs(found: Updated, path: str | Path | None = None) -> Figure:
-    """MAC of measured shapes with those of the updated model, pose by pose.
-
-    Parameters
-    ----------
-    found : Updated
-        Answer of `update`, with measured shapes.
-    path
-        See `parflex.api.WORDS`.
-
-    Returns
-    -------
-    Figure
-        Matplotlib figure; a notebook shows it.
-    """
+    """MAC of measured shapes with those of the updated model, pose by pose."""
     tall = sum(0.7 + 0.3 * len(item) for item in found.macs.values())
     with drawing(path, 0.6 + tall) as figure:
         panels = figure.subplots(len(found.macs), 1, squeeze=False)[:, 0]
@@ -304,20 +204,7 @@ def draw_macs(found: Updated, path: str | Path | None = None) -> Figure:
 
 
 def draw_cosines(found: Updated, path: str | Path | None = None) -> Figure:
-    """Cosines between the columns of the sensitivities: near 1 or -1 two numbers are not told apart.
-
-    Parameters
-    ----------
-    found : Updated
-        Answer of `update`.
-    path
-        See `parflex.api.WORDS`.
-
-    Returns
-    -------
-    Figure
-        Matplotlib figure; a notebook shows it.
-    """
+    """Cosines between the columns of the sensitivities: near 1 or -1 two numbers are not told apart."""
     with drawing(path, 1.4 + 0.36 * len(found.keys)) as figure:
         plot = figure.subplots()
         _matrix(plot, found.cosines, found.keys, [str(k + 1) for k in range(len(found.keys))], (-1.0, 1.0), "RdBu")

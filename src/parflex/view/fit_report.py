@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parflex.identification.result import Identified
-from parflex.io import MARK, write_generated
+from parflex.io import write_generated
 from parflex.updating.result import Updated
 from parflex.view.fit_figure import (
     draw_correlations,
@@ -19,20 +19,16 @@ from parflex.view.fit_figure import (
     draw_residuals,
     draw_updated,
 )
-from parflex.view.html import card, embedded_figure, notes, table
+from parflex.view.html import card, embedded_figure, notes, page, table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;margin:24px auto;max-width:940px;padding:0 16px;color-scheme:light dark}"
-)
 
 IDENTIFICATION_HEAD = ["parameter", "value", "± 95 %", "± 95 %, white", "relative", "file", "unit", "stands for"]
 
 MOST_FIGURES = 4
 
-UPDATING_HEAD = ["key", "before", "value", "deviation", "95 % from", "to", "prior", "told"]
+UPDATING_HEAD = ["key", "before", "value", "deviation", "95 % from", "to", "prior", "prior removed"]
 
 PAIRS = ["pose", "mode", "measured (Hz)", "before (Hz)", "after (Hz)", "95 % from", "to", "MAC", "held out"]
 
@@ -93,13 +89,7 @@ def identification_page(identified: Identified) -> str:
     parts.append(_drawn("Spectra before and after the filter", draw_filtering(identified)))
     steps = "".join(f"<li>{escape(step)}</li>" for step in identified.steps)
     parts.append(card("Processing", f"<ol>{steps}</ol>"))
-    body = "\n".join(f'<div style="margin:14px 0">{part}</div>' for part in parts if part)
-    return (
-        f"<!DOCTYPE html><!-- {MARK} -->\n"
-        f'<html lang="en"><head><meta charset="utf-8"><title>{escape(identified.robot)}: identification</title>'
-        f"<style>{STYLE}</style></head><body><h1>{escape(identified.robot)}: identification</h1>\n"
-        f"{body}</body></html>\n"
-    )
+    return page(f"{identified.robot}: identification", *parts)
 
 
 def _drawn(title: str, figure: Figure) -> str:
@@ -134,7 +124,7 @@ def updating_page(updated: Updated) -> str:
     fit.append(["residuals over deviations", f"{updated.model_error:.3g}"])
     caption = "measured frequencies beside the model"
     parts = [
-        card(f"{updated.robot}: numbers that fit", table(numbers, UPDATING_HEAD)),
+        card(f"{updated.robot}: numbers of the file", table(numbers, UPDATING_HEAD)),
         notes(updated.warnings),
         card(caption.capitalize(), embedded_figure(draw_updated(updated), caption), table(pairs, PAIRS)),
     ]
@@ -146,12 +136,7 @@ def updating_page(updated: Updated) -> str:
         parts.append(card("MAC", embedded_figure(draw_macs(updated), "MAC of measured shapes")))
     if len(updated.keys) > 1:
         parts.append(card("Cosines", embedded_figure(draw_cosines(updated), "cosines between the numbers")))
-    body = "\n".join(f'<div style="margin:14px 0">{part}</div>' for part in parts if part)
-    return (
-        f"<!DOCTYPE html><!-- {MARK} -->\n"
-        f'<html lang="en"><head><meta charset="utf-8"><title>{escape(updated.robot)}: update</title>'
-        f"<style>{STYLE}</style></head><body><h1>{escape(updated.robot)}: update</h1>\n{body}</body></html>\n"
-    )
+    return page(f"{updated.robot}: update", *parts)
 
 
 def _shown(value: float | None) -> Any:

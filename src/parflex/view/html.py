@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from parflex.io import MARK
 from parflex.records import Record, brief, one_line
 from parflex.view.style import svg_of
 
@@ -20,6 +21,9 @@ LINE = "rgba(128,128,128,.35)"
 CARD = f"border:1px solid {LINE};border-radius:8px;padding:10px 14px;max-width:880px;overflow-x:auto"
 ROWS = "display:flex;flex-wrap:wrap;gap:18px;align-items:flex-start"
 CELL = f"border-bottom:1px solid {LINE};padding:3px 10px 3px 0;vertical-align:top;text-align:"
+PAGE = (
+    "body{font:15px/1.5 system-ui,sans-serif;margin:24px auto;max-width:940px;padding:0 16px;color-scheme:light dark}"
+)
 LONG = 28  # letters from which words go on in the next line
 TABLE = "border-collapse:collapse;border:none;margin:0;font-variant-numeric:tabular-nums"
 WARNED = "border-left:4px solid #d08a00;padding:2px 10px;margin:6px 0"
@@ -98,7 +102,17 @@ def embedded_svg(svg: str, caption: str, still: str = "", width: str = "") -> st
 def svg_address(svg: str) -> str:
     """Return the address of an SVG text as data, its quotes exchanged because those of the address need no escape."""
     plain = " ".join(svg.replace("'", "&apos;").replace('"', "'").split())
-    return "data:image/svg+xml," + quote(plain, safe=" ='()/;,.-_+*!?@&[]{}|~")
+    return "data:image/svg+xml," + quote(plain, safe=" ='()/;,.-_+*!?@[]{}|~")
+
+
+def page(title: str, *parts: str) -> str:
+    """Return a whole page of parts, one below the other; everything is in it."""
+    body = "\n".join(f'<div style="margin:14px 0">{part}</div>' for part in parts if part)
+    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{PAGE}</style>'
+    return (
+        f'<!DOCTYPE html><!-- {MARK} -->\n<html lang="en"><head>{head}</head>'
+        f"<body><h1>{escape(title)}</h1>\n{body}</body></html>\n"
+    )
 
 
 def any_page(record: Record) -> str:

@@ -70,11 +70,11 @@ def map_panel(
     """Draw a map in one panel of a figure."""
     names, status, axes = list(frequency_map.axes), frequency_map.status, frequency_map.axes
     values, label = _values(frequency_map, mode, response)
-    held = [f"{name} = {value:.4g}" for name, value in frequency_map.fixed.items()]
+    held = [_held(name, value) for name, value in frequency_map.fixed.items()]
     for name in names[2:]:
         middle = len(axes[name]) // 2
         values, status = values[:, :, middle], status[:, :, middle]
-        held.append(f"{name} = {axes[name][middle]:.4g}")
+        held.append(_held(name, axes[name][middle]))
     held += [f"least over {name}" for name in frequency_map.at]
     panel.set_title("\n".join(line for line in (title, ", ".join(held)) if line))
     panel.set_xlabel(_label(names[0]))
@@ -86,6 +86,7 @@ def map_panel(
     if names[0] in LENGTHS and names[1] in LENGTHS:
         panel.set_aspect("equal")
     _field(panel, axes[names[0]], axes[names[1]], values, label)
+    panel.locator_params(nbins=5)
     empty = [text for state, text in EMPTY.items() if ((status == state) & ~np.isfinite(values)).any()]
     if empty:
         from matplotlib.patches import Patch
@@ -131,11 +132,16 @@ def _values(frequency_map: FrequencyMap, mode: int, response: str | None) -> tup
     return frequency_map.responses[response], f"{response} ({frequency_map.units[response]})"
 
 
+def _held(name: str, value: float) -> str:
+    return f"{name.removesuffix('_deg')} = {value:.4g} {_unit(name)}"
+
+
 def _label(name: str) -> str:
+    return f"{name.removesuffix('_deg')} ({_unit(name)})"
+
+
+def _unit(name: str) -> str:
     last = name.rpartition(".")[2]
-    if last in LENGTHS:
-        return f"{name} (m)"
-    if name.endswith("_deg"):
-        return f"{name.removesuffix('_deg')} (degrees)"
-    turn = last != name or last in ("theta", "rx", "ry", "rz")
-    return f"{name} (rad)" if turn else f"{name} (rad or m)"
+    if last in LENGTHS or name.endswith("_deg"):
+        return "m" if last in LENGTHS else "degrees"
+    return "rad" if last != name or last in ("theta", "rx", "ry", "rz") else "rad or m"

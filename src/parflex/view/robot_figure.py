@@ -32,6 +32,7 @@ TURN, TILT = -32.0, 22.0  # degrees: direction of view of robots in space
 FLAT = 1e-6  # of the size: a robot that is thinner lies in the plane x-y
 AMPLITUDE = 0.08  # of the size of the robot
 COLUMNS = 3  # of mode shapes
+ALONE = -1  # number of a mode whose figure has no room for a triad
 FILLS = {  # face and edge by kind of body; flexible ones are lighter
     "link": ("#c4cad4", "#3b4350"), "platform": ("#a9c3e6", "#23508f"), "plate": ("#d3e4f7", "#23508f"),
     "beam": ("#bfe6e1", "#14777f"), "sleeve": ("#8f99a8", "#3b4350"), "slide": ("#e3e7ed", "#3b4350"),
@@ -67,8 +68,8 @@ def draw(robot: Robot, pose: Pose | None = None, path: str | FilePath | None = N
     marked = {name: robot.tree.place(name) for name in frames}
     if path is not None:
         picture_path(path)  # refused before the pose is searched
-    picture = RobotFigure(configure(robot, pose))
     wide = WIDTHS.get(width, WIDTHS[TEXT])
+    picture = RobotFigure(configure(robot, pose), scale=1.0 if width == TEXT else 0.7)
     title = "\n".join(wrap(robot.description.title or robot.name, int(14 * wide)))
     with drawing(path, 0.9 + wide * min(picture.aspect, 0.8), width) as figure:
         picture.axes = figure.add_subplot()
@@ -128,7 +129,7 @@ def mode_picture(modes: Modes, number: int, inches: float, signs: Sequence[float
             figure = new_figure(inches * picture.aspect, inches)
             picture.axes = figure.add_subplot()
             picture.mode(shape, AMPLITUDE, sign)
-            picture.frame(1)
+            picture.frame(ALONE)
             tenths = re.sub(r"\d+\.\d\d", lambda number: f"{float(number[0]):.1f}", svg_of(figure))
             texts.append(tenths)
     return texts
@@ -196,7 +197,7 @@ class RobotFigure:
         for place in places.values():
             self._stamp(self._flat(place), _disc(2.2), LINES[3], 9.0)
         places |= coupling_labels(self.robot, self.configuration.q)
-        point = max(self.high - self.low) / 330.0  # of the figure, in metres: about 4.6 inches for the larger side
+        point = max(self.high - self.low) / (50.0 * self.axes.figure.get_figwidth())  # of the figure, about, in metres
         taken = [self._flat(self.rest[mark.point]) for mark in self.bones.marks]
         for name, place in places.items():
             at, half = self._flat(place), np.array([2.4 * len(name), 5.0]) * point
@@ -221,12 +222,13 @@ class RobotFigure:
             axes.locator_params(nbins=5)
         else:
             axes.axis("off")
-            length = _round_below(0.2 * self.size)
+            length = _round_below(0.2 * self.size if mode is None else 0.15 * self.size)
             tips = length * self.rows[:2].T
             origin = np.array([low[0] - 0.25 * length - max(0.0, float(tips[:, 0].max())), low[1] + 0.3 * length])
             if mode is not None:  # below, so that all panels have one scale
-                origin = low + np.array([0.3, -0.5]) * length
-            low = np.minimum(low, origin - [0.6 * length * (mode is None), 0.65 * length])
+                origin = low + np.array([0.3 * length, -0.2 * length - float(tips[:, 1].max())])
+            if mode != ALONE:
+                low = np.minimum(low, origin - [0.6 * length * (mode is None), 0.65 * length])
             for name, tip in zip("xyz", tips, strict=True):
                 if not mode and np.linalg.norm(tip) > 0.1 * length:
                     axes.annotate("", origin + tip, origin, arrowprops={"arrowstyle": "-|>", "color": INK, "lw": 0.8,

@@ -150,7 +150,7 @@ def draw_comparison(run: Columns, measured: Columns, path: File = None, columns:
         panels = figure.subplots(2 * len(differences), 1, sharex=True, height_ratios=[2.4, 1] * len(differences))
         for above, below, (name, difference) in zip(panels[::2], panels[1::2], differences.items(), strict=True):
             unit, kind = unit_of(name, robot)
-            above.plot(measured["t"], measured[name], color=MEASURED, linewidth=0.9, label=f"{name}, measured")
+            above.plot(measured["t"], measured[name], color=REST, linewidth=2.2, label=f"{name}, measured")
             above.plot(run["t"], run[name], color=LINES[0], label=f"{name}, computed")
             above.set_ylabel(axis_label(kind, unit))
             legend_above(above, 2)

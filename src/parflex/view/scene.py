@@ -8,10 +8,9 @@ mesh.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from parflex.view.skeleton import (
     coupled_links,
     extent,
     is_platform,
+    rim,
     skeleton,
     velocities,
 )
@@ -49,6 +49,7 @@ from parflex.view.solids import (
 from parflex.view.style import SOLIDS
 
 Array = np.ndarray
+Place = Callable[[Array, Array], Array]
 
 # Radii and thicknesses, of the size of the robot
 BAR, PIN, MOTOR, BALL, PLATE, PLANE, WHEEL = 0.009, 0.014, 0.021, 0.015, 0.014, 0.006, 0.034
@@ -79,38 +80,28 @@ class Scene:
     size: float
 
     @cached_property
-    def _fixed(self) -> tuple[Array, Array, Array]:
-        """Of all vertices that are fixed to a link: their numbers, links and places."""
-        numbers, links, places, start = [], [], [], 0
-        for part in self.parts:
-            if isinstance(part, Fixed):
-                numbers.append(np.arange(start, start + part.count))
-                links.append(np.full(part.count, part.link))
-                places.append(part.local)
-            start += part.count
-        return np.concatenate(numbers), np.concatenate(links), np.concatenate(places)
+    def _rest(self) -> tuple[Array, Array]:
+        """Link of each vertex, and its place in the axes of the link."""
+        links = np.repeat([part.link for part in self.parts], [part.count for part in self.parts])
+        return links, np.concatenate([part.local for part in self.parts])
 
     @cached_property
-    def _moving(self) -> list[tuple[slice, Part]]:
-        starts = np.cumsum([0, *(part.count for part in self.parts)])
-        return [
-            (slice(int(a), int(a) + part.count), part)
-            for a, part in zip(starts[:-1], self.parts, strict=True)
-            if not isinstance(part, Fixed)
-        ]
+    def _moving(self) -> list[tuple[slice, Place]]:
+        ends = np.cumsum([part.count for part in self.parts])
+        slices = (slice(end - part.count, end) for end, part in zip(ends.tolist(), self.parts, strict=True))
+        return [(k, part.place) for k, part in zip(slices, self.parts, strict=True) if part.place is not None]
 
     def vertices(self, q: Array, at: Pose | None = None) -> Array:
-        """World places of all vertices at the positions `q`."""
+        """Return the world positions of all vertices at the positions `q` (m)."""
         at = pose(self.robot.tree, q) if at is None else at
-        result = np.empty((sum(part.count for part in self.parts), 3))
+        points = self.skeleton.points(q, at)
+        links, rest = self._rest
+        local = rest.copy()
+        for part, place in self._moving:
+            local[part] = place(q, points)
         R = np.array([*at.rotation, np.eye(3)])  # the ground is number -1
         P = np.array([*at.position, np.zeros(3)])
-        numbers, links, places = self._fixed
-        result[numbers] = np.einsum("nij,nj->ni", R[links], places) + P[links]
-        points = self.skeleton.points(q, at)
-        for part, body in self._moving:
-            result[part] = body.placed(q, points) @ R[body.link].T + P[body.link]
-        return result
+        return np.einsum("nij,nj->ni", R[links], local) + P[links]
 
     def shape(self, q: Array, rates: Array) -> Array:
         """How all vertices move in a mode, the largest displacement of the robot's own points being 1."""
@@ -137,9 +128,7 @@ def scene(robot: Robot) -> Scene:
         if count:
             offsets = np.cumsum([0, *(part.count for part in group_parts)])
             faces = np.concatenate([part.faces + a for part, a in zip(group_parts, offsets[:-1], strict=True)])
-            closed = name != MESHES and not any(
-                isinstance(part, Sheet) and not part.body.thickness for part in group_parts
-            )
+            closed = all(part.closed for part in group_parts)
             meshes.append(Mesh(name, slice(start, start + count), faces, colour, closed))
             start += count
     return Scene(robot, bones, tuple(parts), tuple(meshes), size)
@@ -172,147 +161,68 @@ def reaction_arrows(robot: Robot, q: Array, reactions: Mapping[str, Mapping[str,
     return np.concatenate(places), np.concatenate(forces)
 
 
-class Part(Protocol):
-    """A solid in the axes of a link, at given positions."""
-
-    @property
-    def group(self) -> str:
-        """The mesh that it belongs to."""
-
-    @property
-    def link(self) -> int:
-        """The link that carries it."""
-
-    @property
-    def faces(self) -> Array:
-        """Its triangles."""
-
-    @property
-    def count(self) -> int:
-        """Number of its vertices."""
-
-    def placed(self, q: Array, points: Array) -> Array:
-        """Its vertices in the axes of the link."""
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class Fixed(Record):
-    """A solid that is fixed to a link."""
+class Part(Record):
+    """A solid of a link: its vertices in the axes of the link and its triangles; `place` moves what deforms."""
 
     group: str
     link: int
     local: Array
     faces: Array
+    place: Place | None = None  # of positions and points of the skeleton
+    along: Array | None = None  # of a beam: share of its length at each vertex
+    closed: bool = True
 
     @property
     def count(self) -> int:
         """Number of its vertices."""
         return len(self.local)
 
-    def placed(self, q: Array, points: Array) -> Array:
-        """Its vertices in the axes of the link."""
-        return self.local
+
+def bar(group: str, first: int, second: int, radius: float) -> Part:
+    """Return a bar between two points of the skeleton that belong to two bodies."""
+
+    def place(_: Array, points: Array) -> Array:
+        return cylinder(points[first], points[second], radius)[0]
+
+    return Part(group, GROUND, *unit_bar(SIDES), place)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Bar(Record):
-    """A bar between two points of the skeleton that belong to two bodies."""
+def swept(link: Link, number: int, body: BodyPoints, ring: Array) -> Part:
+    """Return a beam: its section (k x 3, in its axes) carried along its deformed axis."""
 
-    group: str
-    first: int
-    second: int
-    radius: float
-    link: int = field(default=GROUND, init=False)
+    def place(q: Array, _: Array) -> Array:
+        turns, places = body.turned(q[link.e]), body.displaced(q[link.e])
+        corners = np.einsum("nij,kj->nki", turns, ring) + places[:, None, :]
+        return np.concatenate([corners, corners[:1], corners[-1:]]).reshape(-1, 3)
 
-    @property
-    def faces(self) -> Array:
-        """Its triangles."""
-        return unit_bar(SIDES)[1]
-
-    @property
-    def count(self) -> int:
-        """Number of its vertices."""
-        return len(unit_bar(SIDES)[0])
-
-    def placed(self, q: Array, points: Array) -> Array:
-        """Its vertices in the world."""
-        return cylinder(points[self.first], points[self.second], self.radius)[0]
+    stations = np.linalg.norm(body.r0 - body.r0[0], axis=1)
+    shares = np.concatenate([stations, stations[:1], stations[-1:]]) / stations[-1]
+    local = np.zeros((len(shares) * len(ring), 3))
+    return Part("beams", number, local, sweep_faces(len(body.r0), len(ring)), place, np.repeat(shares, len(ring)))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Swept(Record):
-    """A beam: its section carried along its deformed axis."""
+def sheet(link: Link, number: int, body: BodyPoints) -> Part:
+    """Return a plate whose middle is a surface through nodes, with the walls of its rim; or a solid's surface."""
+    t, n = body.triangles, len(body.r0)
+    group = "platform" if is_platform(link) else "beams"
+    if not body.thickness:
+        return Part(group, number, body.r0, t, lambda q, _: body.displaced(q[link.e]), closed=False)
+    a = rim(t)
+    b = np.roll(a, -1)
+    k = 2 * n + 4 * np.arange(len(a))[:, None]
+    faces = np.concatenate([t, t[:, ::-1] + n, k + np.array([0, 2, 1]), k + np.array([1, 2, 3])])
+    first = body.r0[t[0]]
+    normal = np.cross(first[1] - first[0], first[2] - first[0])
+    normal *= body.thickness / 2 / np.linalg.norm(normal)
 
-    group: str
-    link: int
-    body: BodyPoints
-    ring: Array  # corners of the section, k x 3, in the axes of the body
-    coordinates: slice
-
-    @cached_property
-    def faces(self) -> Array:
-        """Its triangles."""
-        return sweep_faces(len(self.body.r0), len(self.ring))
-
-    @property
-    def count(self) -> int:
-        """Number of its vertices."""
-        return (len(self.body.r0) + 2) * len(self.ring)
-
-    def placed(self, q: Array, points: Array) -> Array:
-        """Its vertices in the axes of the root."""
-        e = q[self.coordinates]
-        turns, places = self.body.turned(e), self.body.displaced(e)
-        corners = np.einsum("nij,kj->nki", turns, self.ring) + places[:, None, :]
-        rings = np.concatenate([corners, corners[:1], corners[-1:]])
-        return rings.reshape(-1, 3)
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """A plate whose middle is a surface through nodes: its two faces and the rim between them; or a solid's surface."""
-
-    group: str
-    link: int
-    body: BodyPoints
-    coordinates: slice
-
-    @cached_property
-    def rim(self) -> Array:
-        """Edges that belong to one triangle only (m x 2)."""
-        t = self.body.triangles
-        edges = np.concatenate([t[:, [0, 1]], t[:, [1, 2]], t[:, [2, 0]]])
-        _, first, count = np.unique(np.sort(edges, axis=1), axis=0, return_index=True, return_counts=True)
-        return edges[first[count == 1]]
-
-    @cached_property
-    def faces(self) -> Array:
-        """Its triangles."""
-        t, n = self.body.triangles, len(self.body.r0)
-        if not self.body.thickness:
-            return t
-        k = 2 * n + 4 * np.arange(len(self.rim))[:, None]
-        walls = np.concatenate([k + np.array([0, 2, 1]), k + np.array([1, 2, 3])])
-        return np.concatenate([t, t[:, ::-1] + n, walls])
-
-    @property
-    def count(self) -> int:
-        """Number of its vertices."""
-        return 2 * len(self.body.r0) + 4 * len(self.rim) if self.body.thickness else len(self.body.r0)
-
-    def placed(self, q: Array, points: Array) -> Array:
-        """Its vertices in the axes of the body."""
-        e = q[self.coordinates]
-        middle = self.body.displaced(e)
-        if not self.body.thickness:
-            return middle
-        t = self.body.triangles[0]
-        normal = np.cross(self.body.r0[t[1]] - self.body.r0[t[0]], self.body.r0[t[2]] - self.body.r0[t[0]])
-        offset = self.body.turned(e) @ (normal / np.linalg.norm(normal)) * self.body.thickness / 2
+    def place(q: Array, _: Array) -> Array:
+        middle, offset = body.displaced(q[link.e]), body.turned(q[link.e]) @ normal
         top, bottom = middle + offset, middle - offset
-        a, b = self.rim.T
         walls = np.stack([top[a], top[b], bottom[a], bottom[b]], axis=1).reshape(-1, 3)
         return np.concatenate([top, bottom, walls])
+
+    return Part(group, number, np.zeros((2 * n + 4 * len(a), 3)), faces, place)
 
 
 def parts_of(robot: Robot, bones: Skeleton, size: float) -> list[Part]:
@@ -331,31 +241,29 @@ def parts_of(robot: Robot, bones: Skeleton, size: float) -> list[Part]:
             way = ends[1] - ends[0]
             sides = np.array([1.8 * MOTOR * size, 1.8 * MOTOR * size, np.linalg.norm(way)])
             group = "ground" if edge.link == GROUND else group
-            parts.append(Fixed(group, edge.link, *box(ends.mean(axis=0), along(way), sides)))
+            parts.append(Part(group, edge.link, *box(ends.mean(axis=0), along(way), sides)))
         elif bones.link[edge.first] == bones.link[edge.second]:
-            parts.append(Fixed(group, edge.link, *cylinder(ends[0], ends[1], BARS.get(edge.kind, BAR) * size)))
+            parts.append(Part(group, edge.link, *cylinder(ends[0], ends[1], BARS.get(edge.kind, BAR) * size)))
         else:
-            parts.append(Bar(group, edge.first, edge.second, BARS[edge.kind] * size))
+            parts.append(bar(group, edge.first, edge.second, BARS[edge.kind] * size))
     for face in bones.faces:
         thickness, margin = (PLANE, 0.0) if face.kind == "plane" else (PLATE, 1.6 * PIN)
         if face.link not in plates:
             solid = hull_solid(bones.r0[list(face.corners)], thickness * size, margin * size)
-            parts.append(Fixed(GROUPS.get(face.kind, "links"), face.link, *solid))
+            parts.append(Part(GROUPS.get(face.kind, "links"), face.link, *solid))
     here = bones.points(robot.home)
     middle = float(here[bones.body, 2].mean())
     for mark in bones.marks:
         parts += _joint(bones, mark, here, size, middle)
     for j, _, body in bones.elastic:
         link = robot.tree.links[j]
-        if body.kind == "beam" and len(body.r0) > 1:
-            parts.append(Swept("beams", j, body, section_ring(robot, link), link.e))
-        elif len(body.triangles):
-            parts.append(Sheet("platform" if is_platform(link) else "beams", j, body, link.e))
+        if len(body.triangles):
+            parts.append(sheet(link, j, body))
         elif len(body.r0) > 1:
-            ring = circle(BAR * size, 16) @ along(body.r0[-1] - body.r0[0])[:, :2].T
-            parts.append(Swept("beams", j, body, ring, link.e))
-    parts += [Fixed("couplings", j, *_wheel(robot.tree.links[j], size)) for j in coupled_links(robot)]
-    return [*parts, *(Fixed(MESHES, link, points, faces) for link, points, faces in placed_meshes(robot))]
+            thin = circle(BAR * size, 16) @ along(body.r0[-1] - body.r0[0])[:, :2].T
+            parts.append(swept(link, j, body, section_ring(robot, link) if body.kind == "beam" else thin))
+    parts += [Part("couplings", j, *_wheel(robot.tree.links[j], size)) for j in coupled_links(robot)]
+    return [*parts, *(Part(MESHES, link, points, faces, closed=False) for link, points, faces in placed_meshes(robot))]
 
 
 def section_ring(robot: Robot, link: Link) -> Array:
@@ -391,18 +299,18 @@ def _joint(bones: Skeleton, mark: Mark, here: Array, size: float, middle: float)
                 half = 1.5 * radius * arm / np.linalg.norm(arm)
                 at_axis = here[mark.point] - p
                 solid = cylinder((at_axis - half) @ R, (at_axis + half) @ R, radius)
-                parts.append(Fixed(group, carrier, *solid))
+                parts.append(Part(group, carrier, *solid))
             return parts
         case "prismatic" if bones.link[mark.axes[0]] == link:
             way = bones.r0[mark.axes[0]] - centre
-            return [Fixed(group, link, *box(centre, along(way), np.array([2.4, 2.4, 3.2]) * MOTOR * size))]
+            return [Part(group, link, *box(centre, along(way), np.array([2.4, 2.4, 3.2]) * MOTOR * size))]
         case "spherical":
-            return [Fixed(group, link, *sphere(centre, BALL * size))]
+            return [Part(group, link, *sphere(centre, BALL * size))]
         case "ground":
             away = np.array([0.0, 0.0, 1.0 if here[mark.point, 2] > middle + 0.02 * size else -1.0])
             foot = here[mark.point]
             solid = cylinder(foot, foot + 2.2 * MOTOR * size * away, 0.9 * MOTOR * size, 2.0 * MOTOR * size)
-            return [Fixed("ground", GROUND, *solid)]
+            return [Part("ground", GROUND, *solid)]
         case _:
             return []
 

@@ -71,26 +71,25 @@ class Session:
 
     # -- pose ------------------------------------------------------------------------------------------
 
-    def pose_sliders(self) -> list[Slider]:
-        """The freedoms of the end effector, in words of a pose."""
+    def place(self) -> dict[str, float]:
+        """Return the pose of the end effector in all words of a pose (m, rad)."""
         tree = self.robot.tree
         rotation, position = pose(tree, self.q).of(tree.places[tree.end_effector])
+        values = [*position, *vector_from_rotation(rotation), np.arctan2(rotation[1, 0], rotation[0, 0])]
+        return dict(zip(("x", "y", "z", "rx", "ry", "rz", "theta"), map(float, values), strict=True))
+
+    def pose_sliders(self) -> list[Slider]:
+        """Return the degrees of freedom of the end effector, in words of a pose."""
         _, moving = Configuration(self.robot.locking(self.robot.deformations), self.q).platform_freedom()
-        reach = REACH * self.scene.size
-        sliders = [
-            Slider(word, float(position[k]) - reach, float(position[k]) + reach, float(position[k]), "m")
-            for k, word in enumerate("xyz")
-            if f"v{word}" in moving
-        ]
-        if tree.planar and "wz" in moving:
-            angle = float(np.arctan2(rotation[1, 0], rotation[0, 0]))
-            sliders.append(Slider("theta", angle - TURN, angle + TURN, angle, "rad"))
+        words = [word for word in "xyz" if f"v{word}" in moving]
+        if self.robot.tree.planar and "wz" in moving:
+            words.append("theta")
         elif {"wx", "wy", "wz"} <= set(moving):
-            turn = vector_from_rotation(rotation)
-            sliders += [
-                Slider(word, float(value) - TURN, float(value) + TURN, float(value), "rad")
-                for word, value in zip(("rx", "ry", "rz"), turn, strict=True)
-            ]
+            words += ["rx", "ry", "rz"]
+        sliders, place = [], self.place()
+        for word in words:
+            reach, unit = (REACH * self.scene.size, "m") if word in "xyz" else (TURN, "rad")
+            sliders.append(Slider(word, place[word] - reach, place[word] + reach, place[word], unit))
         return sliders
 
     def motor_sliders(self) -> list[Slider]:
@@ -142,11 +141,8 @@ class Session:
         return plain
 
     def _desired(self, goal: Mapping[str, float]) -> Array | None:
-        if not any(word in goal for word in "xyz"):
-            return None
-        tree = self.robot.tree
-        _, position = pose(tree, self.q).of(tree.places[tree.end_effector])
-        return np.array([goal.get(word, float(position[k])) for k, word in enumerate("xyz")])
+        place = {**self.place(), **goal}
+        return np.array([place[word] for word in "xyz"]) if any(word in goal for word in "xyz") else None
 
     def _show(self, q: Array) -> None:
         self.q = q

@@ -26,12 +26,11 @@ from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.robot.load import with_file_of
 from parflex.robot.robot import Robot
-from parflex.spatial.rotations import vector_from_rotation
 from parflex.statics.load_case import LoadCase
 from parflex.statics.modes import natural_frequencies
 from parflex.view.colours import MapPoints, coloured
 from parflex.view.session import Session
-from parflex.view.viewer import Viewer
+from parflex.view.viewer import Ask, Viewer, add_button, asking
 
 Array = np.ndarray
 
@@ -42,8 +41,6 @@ REST = 0.4  # s after which a slider rests
 HAND_OVER = 0.002  # s in which the thread that sends takes a message; what comes while it does not is sent with it
 
 OF_DESIGNS = ("design", "map", "best", "keep", "swap", "write", "pose", "motors", "named")  # wait for them
-
-Ask = Callable[[str, Any], None]
 
 STEPS = 500  # of a slider
 
@@ -259,14 +256,14 @@ class DesignTab:
             self.frequencies = gui.add_html("")  # a browser parses Markdown for longer than it draws this
             self.map = gui.add_checkbox("Map of the lowest frequency", True, disabled=not desk.modes)
             self.map_note = gui.add_html("")
-            self._asking(self.map, "map", lambda: self.map.value)
+            asking(ask, self.map, "map")
             for label, what, hint in (
                 ("Back to the best", "best", "The best design so far: limits first, then the objective."),
                 ("Keep to compare", "keep", "This design stays as a grey bar and a ghost."),
                 ("Swap with the kept one", "swap", "Show the kept design, and keep this one."),
                 ("Write robot file", "write", "A robot file that extends this robot."),
             ):
-                self._button(label, what, hint)
+                add_button(gui, ask, label, what, hint)
             self.note = gui.add_markdown("")
 
     def _slider(self, key: str, value: float) -> Any:
@@ -277,22 +274,7 @@ class DesignTab:
         else:
             low, high = variable.bounds
             handle = self.gui.add_slider(key, min=low, max=high, step=(high - low) / STEPS, initial_value=value)
-        return self._asking(handle, "design", self.values)
-
-    def _asking(self, handle: Any, what: str, value: Callable[[], Any]) -> Any:
-        @handle.on_update
-        def _(event: Any) -> None:
-            if event.client is not None:
-                self.ask(what, value())
-
-        return handle
-
-    def _button(self, label: str, what: str, hint: str) -> None:
-        button = self.gui.add_button(label, hint=hint)
-
-        @button.on_click
-        def _(_: Any) -> None:
-            self.ask(what, None)
+        return asking(self.ask, handle, "design", self.values)
 
     def values(self) -> dict[str, float]:
         """What the sliders say."""
@@ -475,13 +457,9 @@ class DesignSession:
     # -- the map ---------------------------------------------------------------------------------------
 
     def place(self, session: Session) -> dict[str, float]:
-        """Where the end effector is, in the words of its freedoms."""
-        tree = session.robot.tree
-        rotation, position = pose(tree, session.q).of(tree.places[tree.end_effector])
-        turn = vector_from_rotation(rotation)
-        known = dict(zip(("x", "y", "z", "rx", "ry", "rz"), [*position, *turn], strict=True))
-        known["theta"] = np.arctan2(rotation[1, 0], rotation[0, 0])
-        return {word: float(known[word]) for word in self.words}
+        """Return the pose of the end effector, in the words of its degrees of freedom."""
+        known = session.place()
+        return {word: known[word] for word in self.words}
 
     def sight(self, session: Session, values: Mapping[str, float], cells: bool = True) -> DisplayedDesign | None:
         """A design as it is seen: its robot where the end effector is, frequencies there, and those of the map.

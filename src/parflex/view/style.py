@@ -110,10 +110,11 @@ def time_axis(panel: Any, t: Any) -> None:
 
 def legend_above(panel: Any, count: int) -> None:
     """Put the legend above the panel, or beside it if it has many entries: it hides no line."""
-    if count <= 4:
-        panel.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=count, borderaxespad=0.0, handlelength=1.4)
-    else:
+    if count > 4:
         panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7.5)
+        return
+    columns = count if panel.figure.get_figwidth() > WIDTHS[COLUMN] else -(-count // 2)
+    panel.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=columns, borderaxespad=0.0, handlelength=1.4)
 
 
 def picture_path(path: str | Path) -> Path:

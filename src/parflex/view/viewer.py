@@ -325,6 +325,26 @@ def _stamp(path: Path | None) -> tuple[int, int] | None:
     return None if status is None else (status.st_mtime_ns, status.st_size)
 
 
+def asking(ask: Ask, handle: Any, what: str, value: Callable[[], Any] | None = None) -> Any:
+    """Request changes that a person made; those of the program are not requested."""
+
+    @handle.on_update
+    def _(event: Any) -> None:
+        if event.client is not None:
+            ask(what, handle.value if value is None else value())
+
+    return handle
+
+
+def add_button(gui: Any, ask: Ask, label: str, what: str, hint: str) -> None:
+    """Add a button that requests something for the browser that pressed it."""
+    button = gui.add_button(label, hint=hint)
+
+    @button.on_click
+    def _(event: Any) -> None:
+        ask(what, event.client)
+
+
 class Panel:
     """Tabs for pose, modes, a run and what is shown; `ask(what, value)` is called when a person changes something."""
 
@@ -359,14 +379,7 @@ class Panel:
             self._show(session)
 
     def _asking(self, handle: Any, what: str, value: Callable[[], Any] | None = None) -> Any:
-        """Changes that a person made are asked for; our own are not."""
-
-        @handle.on_update
-        def _(event: Any) -> None:
-            if event.client is not None:
-                self.ask(what, handle.value if value is None else value())
-
-        return handle
+        return asking(self.ask, handle, what, value)
 
     def _pose(self, session: Session) -> None:
         names = list(dict.fromkeys(["home", *session.robot.description.poses]))
@@ -439,11 +452,7 @@ class Panel:
             ("Save picture", "picture", "A PNG of the view."),
             ("Save page", "page", "An HTML page that opens offline; a playing mode or run keeps playing in it."),
         ):
-            button = self.gui.add_button(label, hint=hint)
-
-            @button.on_click
-            def _(event: Any, what: str = what) -> None:
-                self.ask(what, event.client)
+            add_button(self.gui, self.ask, label, what, hint)
 
     # -- what the viewer tells --------------------------------------------------------------------------
 

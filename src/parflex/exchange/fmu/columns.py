@@ -69,18 +69,23 @@ AXIS_NAMES = "xyz"
 class RunColumns:
     """The program, its groups of inputs with their sizes, and where each column is among its outputs.
 
-    A place is a number; "theta k" is an angle with cosine and sine from the output k on, "quaternion k part" one of the
-    rotation matrix from k on, "opening k count" the largest of these.
+    A place has a kind, the first output, and a number: `theta` is an angle with cosine and sine from there on,
+    `quaternion` that part of the one of a rotation matrix, `largest` the largest size of so many outputs.
     """
 
     program: Program
     groups: dict[str, int]
-    places: dict[str, str]
+    places: dict[str, tuple[str, int, int]]
 
     @property
     def names(self) -> list[str]:
         """Columns in the order of `simulate`, without the time."""
         return list(self.places)
+
+    @property
+    def turns(self) -> int:
+        """Numbers by which rotations are followed: one of an angle, and those of quaternions."""
+        return sum(kind in ("theta", "quaternion") for kind, _, _ in self.places.values())
 
 
 def run_columns(
@@ -107,26 +112,31 @@ def run_columns(
     signals |= {"change": groups["position_rates"][None]}
     plain = base_columns(RunState(problem, robot, np.zeros(1), signals), ())
     outputs: dict[str, Any] = {}
-    places: dict[str, str] = {}
+    places: dict[str, tuple[str, int, int]] = {}
     home = pose(robot.tree, robot.home)
     for name in frames:
         _add_frame(name, signals, robot.tree.planar, home.of(robot.tree.places[name])[0], outputs, places)
     for name, values in plain.items():
         if name not in ("t", "closure_error", *excluded_names):
             _add(outputs, places, name, values[0])
-    places["closure_error"] = f"opening {len(outputs)} {len(opening)}"
+    places["closure_error"] = ("largest", len(outputs), len(opening))
     outputs |= {f"opening {k}": value for k, value in enumerate(opening)}
     program = make_program(tracer.graph, "program_columns", outputs, list(parameters), OPERATOR_LIMIT)
     return RunColumns(program, {name: symbols.size for name, symbols in groups.items()}, places)
 
 
-def _add(outputs: dict[str, Any], places: dict[str, str], name: str, value: Any) -> None:
-    places[name] = str(len(outputs))
+def _add(outputs: dict[str, Any], places: dict[str, tuple[str, int, int]], name: str, value: Any) -> None:
+    places[name] = ("output", len(outputs), 1)
     outputs[name] = value
 
 
 def _add_frame(
-    name: str, signals: dict[str, Array], planar: bool, at_home: Array, outputs: dict[str, Any], places: dict[str, str]
+    name: str,
+    signals: dict[str, Array],
+    planar: bool,
+    at_home: Array,
+    outputs: dict[str, Any],
+    places: dict[str, tuple[str, int, int]],
 ) -> None:
     """Columns of a frame: its turn is made of its rotation matrix outside of the program, without jumps."""
     position, R = signals[f"{name}.position"], signals[f"{name}.rotation"]
@@ -134,66 +144,45 @@ def _add_frame(
         _add(outputs, places, f"{name}.{axis}", position[0, k])
     first = len(outputs)
     if planar:
-        places[f"{name}.theta"] = f"theta {first}"
+        places[f"{name}.theta"] = ("theta", first, 1)
         along = axis_in_plane(at_home)
         outputs |= {f"{name} cosine": R[0, 0, along], f"{name} sine": R[0, 1, along]}
     else:
-        places.update({f"{name}.{word}": f"quaternion {first} {k}" for k, word in enumerate(ORIENTATION)})
+        places.update({f"{name}.{word}": ("quaternion", first, k) for k, word in enumerate(ORIENTATION)})
         outputs |= {f"{name} rotation {k} {m}": R[0, k, m] for k in range(3) for m in range(3)}
     for word, values in motion_columns(name, R, signals[f"{name}.motion"], planar, is_tilted(at_home)).items():
         _add(outputs, places, word, values[0])
 
 
-def begins_rotation(place: str) -> bool:
-    """Whether a turn begins at a place: one number of an angle, four of a quaternion are remembered."""
-    return place.startswith("theta") or (place.startswith("quaternion") and place.endswith(" 0"))
+def finish_lines(columns: RunColumns, slopes: bool) -> list[str]:
+    """Columns from the outputs of their program, and with `slopes` their changes from those of the outputs.
 
-
-def finish_lines(columns: RunColumns) -> list[str]:
-    """Columns from the outputs of their program: angles and quaternions go on from where they were."""
-    lines, turn = [], 0
-    for k, place in enumerate(columns.places.values()):
-        word, *numbers = place.split()
-        if word == "theta":
-            first = int(numbers[0])
-            lines.append(f"  c[{k}] = turns[{turn}] = followed(atan2(y[{first + 1}], y[{first}]), turns[{turn}]);")
-            turn += 1
-        elif word == "quaternion":
-            if numbers[1] == "0":
-                lines.append(f"  quaternion(y + {numbers[0]}, turns + {turn}, c + {k});")
-                turn += 4
-        elif word == "opening":
-            first, count = int(numbers[0]), int(numbers[1])
-            lines.append(f"  c[{k}] = 0;")
-            lines.append(f"  for (int k = {first}; k < {first + count}; ++k) c[{k}] = fmax(c[{k}], fabs(y[k]));")
-        else:
-            lines.append(f"  c[{k}] = y[{word}];")
-    return [FINISH, "static void finish(const double *y, double *c, double *turns) {", "  (void)turns;", *lines, "}"]
-
-
-def finish_slope_lines(columns: RunColumns) -> list[str]:
-    """Changes of columns from the outputs of their program and the changes of these."""
-    lines = []
-    for k, place in enumerate(columns.places.values()):
-        word, *numbers = place.split()
-        if word == "theta":
-            c, s = int(numbers[0]), int(numbers[0]) + 1
+    Angles and quaternions go on from where they were.
+    """
+    values, changes, turn = [], [], 0
+    for k, (kind, first, number) in enumerate(columns.places.values()):
+        if kind == "output":
+            values.append(f"  c[{k}] = y[{first}];")
+            changes.append(f"  o[{k}] = d[{first}];")
+        elif kind == "theta":
+            c, s = first, first + 1
+            values.append(f"  c[{k}] = turns[{turn}] = followed(atan2(y[{s}], y[{c}]), turns[{turn}]);")
             square = f"(y[{c}] * y[{c}] + y[{s}] * y[{s}])"
-            lines.append(f"  o[{k}] = (y[{c}] * d[{s}] - y[{s}] * d[{c}]) / {square};")
-        elif word == "quaternion":
-            if numbers[1] == "0":
-                lines.append(f"  quaternion_slope(y + {numbers[0]}, d + {numbers[0]}, c + {k}, o + {k});")
-        elif word == "opening":
-            first, count = int(numbers[0]), int(numbers[1])
-            lines.append(f"  o[{k}] = 0;")
-            lines.append(
-                f"  for (int k = {first}; k < {first + count}; ++k) "
-                f"if (fabs(y[k]) == c[{k}]) o[{k}] = y[k] < 0 ? -d[k] : d[k];"
-            )
-        else:
-            lines.append(f"  o[{k}] = d[{word}];")
+            changes.append(f"  o[{k}] = (y[{c}] * d[{s}] - y[{s}] * d[{c}]) / {square};")
+            turn += 1
+        elif kind == "largest":
+            each = f"  for (int k = {first}; k < {first + number}; ++k)"
+            values += [f"  c[{k}] = 0;", f"{each} c[{k}] = fmax(c[{k}], fabs(y[k]));"]
+            changes += [f"  o[{k}] = 0;", f"{each} if (fabs(y[k]) == c[{k}]) o[{k}] = y[k] < 0 ? -d[k] : d[k];"]
+        elif number == 0:
+            values.append(f"  quaternion(y + {first}, turns + {turn}, c + {k});")
+            changes.append(f"  quaternion_slope(y + {first}, d + {first}, c + {k}, o + {k});")
+            turn += 4
+    lines = [FINISH, "static void finish(const double *y, double *c, double *turns) {", "  (void)turns;", *values, "}"]
+    if not slopes:
+        return lines
     head = "static void finish_slopes(const double *y, const double *d, const double *c, double *o) {"
-    return [SLOPES, head, "  (void)y, (void)c;", *lines, "}"]
+    return [*lines, SLOPES, head, "  (void)y, (void)c;", *changes, "}"]
 
 
 def read_plant_parameters(robot: Robot, names: Sequence[str]) -> dict[str, float]:

@@ -55,75 +55,57 @@ def compiled_files(sources: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def libraries(sources: Mapping[str, str], name: str, fmi: int, platforms: str) -> dict[str, bytes]:
-    """Path in the FMU -> library."""
-    with TemporaryDirectory() as folder:
+    """Path in the FMU -> library; all are compiled at a time, so that cores are busy until the last one is done."""
+    compiler, chosen = _zig() if platforms == "all" else [_system_compiler()], PLATFORMS[fmi]
+    if platforms == "own":
+        where, system = own_platform(fmi)
+        chosen = {where: (system, ("",))}
+    jobs = [(target, system) for system, targets in chosen.values() for target in targets]
+    with TemporaryDirectory() as folder, ThreadPoolExecutor(max_workers=len(jobs)) as pool:
         place = Path(folder)
         write_texts({place / file: text for file, text in sources.items()})
         files = [str(place / file) for file in compiled_files(sources)]
-        if platforms == "own":
-            where, system = own_platform(fmi)
-            return {
-                f"binaries/{where}/{name}{ENDS[system]}": _compiled([_system_compiler()], files, place, "own", system)
-            }
-        return _compiled_for_all_platforms(files, place, name, fmi)
-
-
-def _compiled_for_all_platforms(files: list[str], place: Path, name: str, fmi: int) -> dict[str, bytes]:
-    """By zig for each platform, all at a time: so the cores are busy until the last one is done."""
-    zig, chosen = _zig(), PLATFORMS[fmi]
-    jobs = [(target, system) for system, targets in chosen.values() for target in targets]
-    with ThreadPoolExecutor(max_workers=len(jobs)) as pool:
-        parts = dict(zip(
-            (target for target, _ in jobs),
-            pool.map(lambda job: _compiled([*zig, "-target", job[0]], files, place, *job), jobs),
-            strict=True,
-        ))  # fmt: skip
-    binaries = {}
-    for where, (system, targets) in chosen.items():
-        built = [parts[target] for target in targets]
-        binaries[f"binaries/{where}/{name}{ENDS[system]}"] = built[0] if len(built) == 1 else universal_library(built)
-    return binaries
+        built = pool.map(lambda job: _compiled(compiler, files, place, *job), jobs)
+        parts = dict(zip((target for target, _ in jobs), built, strict=True))
+    return {
+        f"binaries/{where}/{name}{ENDS[system]}": _universal([parts[target] for target in targets])
+        for where, (system, targets) in chosen.items()
+    }
 
 
 def _system_compiler() -> str:
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
-        raise InputError(
-            "there is no C compiler",
-            key="platforms",
-            value="own",
-            hint="install gcc or clang, or pip install 'parflex[fmu]' and choose platforms='all'",
-        )
+        hint = "install gcc or clang, or pip install 'parflex[fmu]' and choose platforms='all'"
+        raise InputError("there is no C compiler", key="platforms", value="own", hint=hint)
     return compiler
 
 
 def _zig() -> list[str]:
     if importlib.util.find_spec("ziglang") is None:
-        raise InputError(
-            "libraries for all platforms are made by zig, which is not there",
-            key="platforms",
-            value="all",
-            hint="pip install 'parflex[fmu]', or choose platforms='own'",
-        )
+        text = "libraries for all platforms are made by zig, which is not there"
+        hint = "pip install 'parflex[fmu]', or choose platforms='own'"
+        raise InputError(text, key="platforms", value="all", hint=hint)
     return [sys.executable, "-m", "ziglang", "cc"]
 
 
-def _compiled(compiler: list[str], files: list[str], place: Path, word: str, system: str) -> bytes:
-    target = place / f"library-{word}{ENDS[system]}"
+def _compiled(compiler: list[str], files: list[str], place: Path, target: str, system: str) -> bytes:
+    """The library for a target of zig, or for this machine."""
+    library = place / f"library-{target}{ENDS[system]}"
+    chosen = ["-target", target] if target else []
     flags = [flag for flag in FLAGS if flag != "-fPIC" or system != "windows"]
-    links = ["-lm"] if system == "linux" else []
-    done = subprocess.run(
-        [*compiler, *flags, *files, "-o", str(target), *links], capture_output=True, text=True, cwd=place, check=False
-    )
+    command = [*compiler, *chosen, *flags, *files, "-o", str(library), *(["-lm"] if system == "linux" else [])]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=place, check=False)
     if done.returncode:
-        raise InputError(
-            f"the compiler failed: {done.stderr.strip()[:300]}", key="platforms", hint="try another C compiler"
-        )
-    return target.read_bytes()
+        text = f"the compiler failed: {done.stderr.strip()[:300]}"
+        raise InputError(text, key="platforms", hint="try another C compiler")
+    return library.read_bytes()
 
 
-def universal_library(parts: list[bytes]) -> bytes:
+def _universal(parts: list[bytes]) -> bytes:
     """One library for macOS of those for its processors."""
+    if len(parts) == 1:
+        return parts[0]
     head = struct.pack(">II", 0xCAFEBABE, len(parts))
     at, body = 1 << ALIGNED, b""
     for part in parts:

@@ -21,8 +21,7 @@ from parflex.codegen.tracer import Tracer
 from parflex.control.laws import LAWS, Law, gains_from, make_law
 from parflex.errors import InputError
 from parflex.exchange.fmu.description_xml import Variable
-from parflex.exchange.fmu.plant import column_unit, unit_files
-from parflex.exchange.fmu.plant_c import c_table
+from parflex.exchange.fmu.plant import c_table, column_unit, unit_files
 from parflex.records import Record
 from parflex.recursion.kinematics import pose as pose_of
 from parflex.robot.configuration import Pose, configure
