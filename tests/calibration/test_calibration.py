@@ -152,6 +152,10 @@ def test_bad_input_is_refused(tmp_path, capsys):
         parflex.calibrate(robot, wide, SIX[:3])
     with pytest.raises(parflex.InputError, match="apart with the start values"):
         parflex.calibrate(robot, table(travels * 1e-3), SIX[:3])
+    with pytest.raises(parflex.InputError, match="not a finite number"):
+        parflex.calibrate(robot, data, SIX, columns={"motors": {"a.carriage": {"column": "a", "gain": "mm"}}})
+    with pytest.raises(parflex.InputError, match="no rows"):
+        parflex.calibrate(robot, [], SIX)
     (tmp_path / "short.csv").write_text("a.carriage,b.carriage,c.carriage,platform.z\n0.3,0.3,0.3\n")
     error = refused(capsys, "calibrate", "linear-delta", str(tmp_path / "short.csv"), "--vary", SIX[5])
-    assert "row 1 has 3 fields" in error["message"]
+    assert "line 2 has 3 fields" in error["message"]

@@ -347,3 +347,11 @@ def test_hints_of_functions_name_options_and_keys_of_files_stay():
     }
     assert {hint: output.as_options(hint) for hint in hints} == hints
     assert output.as_options("give velocity_limit", of_file=True) == "give velocity_limit"
+
+
+def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(output, "PROGRESS_LINE_INTERVAL", 0.0)
+    with output.progress_line("map") as show:
+        show(1, 4)
+        show(3, 4)
+    assert capsys.readouterr().err == "map: 1 of 4\nmap: 3 of 4, 0:00:00 left\n"

@@ -201,7 +201,7 @@ def chosen_names(robot: Robot, measurements: Measurements, vary: Any, prior: Map
     except ParflexError as error:
         error.key = "vary"
         near = did_you_mean(str(error.value), extras)
-        error.hint = f"{error.hint}; of the map: {near}" if near and error.value not in extras else error.hint
+        error.hint = f"{error.hint}; of the map: {near}" if near.startswith("did") else error.hint
         raise
     names += [name for name in extras if name in words or extras[name].fitted]
     if not names:
@@ -376,10 +376,13 @@ def report(
             inflation=float(deviation * sizes[k] / scale) if sure else None,
         )  # fmt: skip
     undetermined = combinations(names, found.undetermined)
-    gauges, rms = _sizes(problem, before, after)
-    held = np.zeros(problem.present.shape, dtype=bool)
-    held[list(apart)] = True
-    held &= problem.present
+    gauges = {
+        name: {"unit": unit, "before": _rms(before.residuals[used, j]), "after": _rms(after.residuals[used, j])}
+        for j, (name, unit, used) in enumerate(zip(problem.labels, problem.units, problem.used.T, strict=True))
+    }
+    lengths = np.array([unit == "m" for unit in problem.units])
+    main = lengths if lengths.any() else ~lengths
+    held = problem.present & ~problem.used
     measured = problem.measurements
     notes = [*_undetermined_note(undetermined), *_dependencies(names, J, loose, parameters)]
     if large:
@@ -392,46 +395,28 @@ def report(
         robot=problem.robot.name, source=problem.robot, parameters=parameters, covariance=covariance,
         undetermined=undetermined, diagnostics=tuple(notes), rows=measured.rows,
         residuals=_by_gauge(problem, after), residuals_before=_by_gauge(problem, before),
-        held_out=[measured.rows[k] for k in apart], gauges=gauges, rms_before=rms(before, problem.used),
-        rms_after=rms(after, problem.used), rms_held_out=rms(after, held) if held.any() else None,
+        held_out=[measured.rows[k] for k in apart], gauges=gauges,
+        rms_before=_rms(before.residuals[problem.used & main]) or 0.0,
+        rms_after=_rms(after.residuals[problem.used & main]) or 0.0, rms_held_out=_rms(after.residuals[held & main]),
         condition=found.condition, noise=float(np.sqrt(square)), places=_places(problem, after), keys=problem.keys,
     )  # fmt: skip
 
 
 def _by_gauge(problem: CalibrationProblem, state: State) -> dict[str, Array]:
     values = np.where(problem.present, -state.residuals, np.nan)
-    result: dict[str, Array] = {}
-    for name, column in zip(problem.labels, values.T, strict=True):
-        label = name if name not in result else f"{name} ({sum(key.split(' (')[0] == name for key in result) + 1})"
-        result[label] = column
-    return result
+    return dict(zip(problem.labels, values.T, strict=True))
 
 
-def _sizes(problem: CalibrationProblem, before: State, after: State) -> tuple[dict[str, dict[str, Any]], Any]:
-    """Root mean squares by gauge, and the function that gives one of a state over some entries."""
-    unit = "m" if "m" in problem.units else "rad"
-    main = np.array([one == unit for one in problem.units])
-
-    def rms(state: State, some: Array) -> float:
-        left = state.residuals[some & main]
-        return float(np.sqrt(np.mean(left**2))) if left.size else 0.0
-
-    gauges = {}
-    for (name, column), j in zip(_by_gauge(problem, after).items(), range(len(problem.labels)), strict=True):
-        used = problem.used[:, j]
-        size = float(np.sqrt(np.mean(column[used] ** 2))) if used.any() else None
-        start = float(np.sqrt(np.mean(before.residuals[used, j] ** 2))) if used.any() else None
-        gauges[name] = {"unit": problem.units[j], "before": start, "after": size}
-    return gauges, rms
+def _rms(values: Array) -> float | None:
+    return float(np.sqrt(np.mean(values**2))) if values.size else None
 
 
 def _places(problem: CalibrationProblem, state: State) -> Array:
     """Position of the frame of the first gauge in each row."""
-    gauges, robot = problem.measurements.gauges, problem.robot
-    frames = [name for gauge in gauges for name in gauge.frames if robot.tree.has(name, "columns")]
-    place = robot.tree.place(frames[0] if frames else robot.tree.end_effector)
+    robot = problem.robot
+    frames = [name for gauge in problem.measurements.gauges for name in gauge.frames if name in robot.tree.places]
     scene = problem.batch.scene(problem.batch.twin(state.x[: len(problem.keys)]), state.poses)
-    position = scene.at.of(scene.robot.tree.places.get(frames[0] if frames else robot.tree.end_effector, place))[1]
+    position = scene.at.of(scene.robot.tree.places[frames[0] if frames else robot.tree.end_effector])[1]
     return problem.batch.with_slopes(position, problem.count, 0)[0]
 
 

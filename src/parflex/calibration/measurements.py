@@ -18,7 +18,7 @@ import numpy as np
 from parflex.calibration.batch import Scene
 from parflex.checks import short_text
 from parflex.errors import InputError, did_you_mean
-from parflex.io import read_bytes
+from parflex.io import read_bytes, table_rows
 from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import quaternion_matrix, rotation_about, rotation_from_vector, unit_quaternion
@@ -122,6 +122,8 @@ def read_tables(data: Any) -> tuple[dict[str, Array], list[str], str]:
         stem = "" if isinstance(source, Mapping) or len(sources) == 1 else f"{Path(source).stem}:"
         rows += [f"{stem}{number}" for number in range(1, count + 1)]
         tables.append({name: np.asarray(values) for name, values in table.items()})
+    if not rows:
+        raise InputError("the data have no rows", key="data", hint="give CSV files, or a dictionary of columns")
     names = list(dict.fromkeys(name for table in tables for name in table))
     parts = {
         name: [
@@ -142,28 +144,8 @@ def _read_csv(path: Any) -> dict[str, list[str]]:
     if not isinstance(path, str | Path):
         hint = "give a CSV file, or a dictionary of columns"
         raise InputError("'data' is not a table", key="data", value=short_text(path), hint=hint)
-    try:
-        text = read_bytes(path, "data").decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(
-            "cannot be read (it is not text)", file=str(path), key="data", hint="give a CSV file"
-        ) from None
-    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    if len(lines) < 2:
-        raise InputError("the table has no rows", file=str(path), key="data", hint="give a row of names, then values")
-    names = [name.strip() for name in lines[0].split(",")]
-    columns: dict[str, list[str]] = {name: [] for name in names}
-    if len(columns) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"two columns are named '{twice}'", file=str(path), key="data", value=twice, hint="rename one")
-    for number, line in enumerate(lines[1:], start=1):
-        fields = [word.strip() for word in line.split(",")]
-        if len(fields) != len(names):
-            text = f"row {number} has {len(fields)} fields, and there are {len(names)} columns"
-            raise InputError(text, file=str(path), key="data", value=line[:60], hint="leave fields empty, not out")
-        for name, word in zip(names, fields, strict=True):
-            columns[name].append(word)
-    return columns
+    names, rows = table_rows(path, "data", "give a row of names, then a row for each pose")
+    return {name: [row[k] for row in rows] for k, name in enumerate(names)}
 
 
 def read_map(columns: Any, file: str = "") -> dict[str, Any]:
@@ -188,14 +170,14 @@ def read_map(columns: Any, file: str = "") -> dict[str, Any]:
 
 
 class MapReader:
-    """Reads the map of columns of a robot's measurements; of data that is a number of rows all values are zero."""
+    """Reads the map of columns of a robot's measurements; without data all values of the planned rows are zero."""
 
-    def __init__(self, robot: Robot, data: Any, columns: Any) -> None:
+    def __init__(self, robot: Robot, data: Any, columns: Any, planned: int = 0) -> None:
         self.robot = robot
         names = robot.tree.position_names
         self.joints = {names[link.q.start]: link for link in robot.tree.links if link.joint.one_axis}
-        self.planned = isinstance(data, int)
-        self.table, self.rows, self.file = ({}, [""] * data, "") if self.planned else read_tables(data)
+        self.planned = bool(planned)
+        self.table, self.rows, self.file = ({}, [""] * planned, "") if planned else read_tables(data)
         self.where = self.file if columns is None or isinstance(columns, Mapping) else str(columns)
         self.map = read_map(columns) if columns is not None else self._default_map()
         self.extras: dict[str, Extra] = {}
@@ -233,7 +215,7 @@ class MapReader:
                 free = [word for word in words if word != f"slope_{entry.get('axis', 'z')}"]
                 for word in free:
                     angle = "rad" if word in TURN else "" if word.startswith("slope") else unit
-                    value = float(entry.get(word, 0.0))
+                    value = self._number(entry.get(word, 0.0), f"{name}.{word}")
                     self.extras[f"{name}.{word}"] = Extra(value, angle, bool(entry.get("fit", False)))
         readings = [self._reading(name, entry, "motors") for name, entry in self.map.get("motors", {}).items()]
         readings += [self._reading(name, entry, "joints") for name, entry in self.map.get("joints", {}).items()]
@@ -267,14 +249,24 @@ class MapReader:
             return Column(where, values, self._deviation(deviation, where))
         spec = {"column": entry} if isinstance(entry, str) else entry
         self._known_keys(spec, READING, where)
-        name, gain = spec.get("column"), float(spec.get("gain", 1.0))
-        values = self._numbers(self._raw(name), name) * gain + float(spec.get("offset", 0.0))
+        name = spec.get("column")
+        gain = self._number(spec.get("gain", 1.0), f"{where}.gain")
+        offset = self._number(spec.get("offset", 0.0), f"{where}.offset")
+        values = self._numbers(self._raw(name), name) * gain + offset
         return Column(str(name), values, self._deviation(spec.get("deviation", deviation), where))
+
+    def _number(self, value: Any, where: str) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+            raise self.refuse(f"'{where}' is not a finite number", value, "write e.g. 0.001")
+        return float(value)
 
     def _deviation(self, entry: Any, where: str) -> Array:
         if entry is None:
             return np.full(len(self.rows), np.nan)
-        values = self._numbers(self._raw(entry), entry) if isinstance(entry, str) else np.full(len(self.rows), entry)
+        if isinstance(entry, str):
+            values = self._numbers(self._raw(entry), entry)
+        else:
+            values = np.full(len(self.rows), self._number(entry, f"{where}.deviation"))
         if not (values[np.isfinite(values)] > 0).all():
             raise self.refuse(f"a deviation of '{where}' is not positive", entry, "give standard deviations above zero")
         return np.asarray(values, dtype=float)

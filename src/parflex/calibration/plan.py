@@ -124,7 +124,7 @@ def plan_calibration(
         Poses, expected deviations of the numbers, and of the end effector over the workspace.
     """
     candidates = candidate_poses(robot, over, seed)
-    measurements = MapReader(robot, len(candidates.q), columns).measurements()
+    measurements = MapReader(robot, None, columns, len(candidates.q)).measurements()
     names = chosen_names(robot, measurements, vary, dict(tolerances or {}))
     problem = CalibrationProblem(robot, measurements, names, prior=tolerances)
     used = problem.deviations[:, problem.present.any(axis=0)]

@@ -147,7 +147,8 @@ class Assembler(ClosureParts):
         settled = closed and reference is not None and self.settled(part, reference)
         if fits and (settled or self._distance(solution, start, indices) <= STRIDE):
             return self._placed(solution, q, part)
-        begins = reference is not None and self._is_on(q, part)
+        loops = [row for row in part.rows if not isinstance(row, PoseRows)]
+        begins = reference is not None and self.opening(q, loops) <= CLOSED  # not where it is assembled first
         determined = begins and not settled and self._path_determines_assembly(target, q, part)
         if fits and not determined:
             return solution
@@ -177,22 +178,14 @@ class Assembler(ClosureParts):
             return self._placed(min(fitting, key=lambda result: self._distance(result, start, indices)), start, part)
         return Refusal(self, solution, part, bool(solutions), bool(fitting))
 
-    def _is_on(self, q: Array, part: ClosurePart) -> bool:
-        """Whether the loops of a part are closed, so that a path may begin there; not where it is assembled first."""
-        return self.opening(q, [row for row in part.rows if not isinstance(row, PoseRows)]) <= CLOSED
-
     def _path_determines_assembly(self, target: Target, q: Array, part: ClosurePart) -> bool:
-        """Whether a path from `q` tells the assembly of a part: it is regular there.
+        """Whether a path from `q` tells the assembly of a part: it is regular there, and small changes leave it closed.
 
         Where more is given than the part has freedoms, that tells it, and nothing closes on the way.
         """
         J = self.block(q, part)
-        return is_regular(J) and not self._overdetermined(target, q, part, J)
-
-    def _overdetermined(self, target: Target, q: Array, part: ClosurePart, J: Array) -> bool:
-        """Whether not all small changes of what is given leave the part closed; J are its rows at `q`."""
-        if J.shape[0] <= J.shape[1]:
-            return False
+        if not is_regular(J) or J.shape[0] <= J.shape[1]:
+            return is_regular(J)
         at = pose(self.tree, q)
         links = [link for link in self.tree.links if any(k in target.values for k in range(link.q.start, link.q.stop))]
         rates = np.array([k for link in links for k in range(link.v.start, link.v.stop)], dtype=int)
@@ -200,7 +193,7 @@ class Assembler(ClosureParts):
         is_pose_row = np.concatenate([np.full(row.size, isinstance(row, PoseRows)) for row in part.rows])
         changes = np.column_stack([joint_block, np.eye(len(J))[:, is_pose_row]])
         residual = changes - J @ np.linalg.lstsq(J, changes, rcond=1e-10)[0]
-        return largest_size(residual.ravel()) > OVERDETERMINED_TOLERANCE * max(largest_size(changes.ravel()), 1e-300)
+        return largest_size(residual.ravel()) <= OVERDETERMINED_TOLERANCE * max(largest_size(changes.ravel()), 1e-300)
 
     def _by_path(
         self, target: Target, q: Array, part: ClosurePart, reference: Array | None, detours: bool = False

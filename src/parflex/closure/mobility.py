@@ -14,7 +14,7 @@ Usual = Callable[[], float]
 RANK_TOLERANCE = 1e-7  # singular values of regular poses are above 1e-4, those of repeated rows below 1e-12
 SINGULAR = 1e7  # Newton finds a double root to eight digits: singular poses show up as 1e8, not as infinity
 SMALL = 0.1  # of matrices without units: where all is smaller, it is compared with regular poses
-EQUAL = 1e-9  # of a pivot: poses are closed to 1e-10, and so columns of symmetric legs are equal to so many digits
+EQUAL = 1e-9  # of a squared pivot: poses are closed to 1e-10, and columns of symmetric legs are equal to so much
 TINY = 1e-9  # of matrices without units: what is smaller is zero, also beside other zeros
 
 

@@ -29,7 +29,6 @@ JOINT_RULES = {
     "spherical": JointRules(3, (0, 3, 4)),
     "free": JointRules(6, (0, 3, 6, 7)),
 }
-
 PLANAR_START_COUNTS = (0, 3)
 PLANAR_JOINTS = ("fixed", "revolute", "prismatic", "free")
 PLANAR_CLOSURES = ("revolute", "prismatic", "welded", "point-on-plane", "point-on-line")

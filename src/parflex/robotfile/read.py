@@ -31,7 +31,6 @@ LEG_LISTS: dict[str, type[Any]] = {
     "element": schema.ElementTable,
     "visual": schema.Visual,
 }
-
 NAMED_LISTS = ("frame", "point", "closure", "coupling", "element")
 MAX_DEPTH = 8
 MAX_KEY_PARTS = 50  # the reader of TOML takes quadratic time for a key of many parts
@@ -512,10 +511,8 @@ def _read_parent(parent: str, file: str) -> tuple[dict[str, Any], str]:
         return read_source(parent)
     path = Path(resolve_file(parent, file, "extends"))
     if not os.path.exists(path):  # noqa: PTH110 - pathlib raises for names that are too long
-        message, hint = (
-            f"there is no robot or file {short_text(parent)} to extend",
-            did_you_mean(parent, catalogue_names()),
-        )
+        message, names = f"there is no robot or file {short_text(parent)} to extend", catalogue_names()
+        hint = did_you_mean(parent, names)
         raise RobotFileError(message, file=file, key="extends", value=parent, hint=hint)
     return read_source(path.resolve())
 

@@ -64,7 +64,6 @@ ClosureKind = Literal[
     "point-on-line",
     "welded",
 ]
-
 Axial = Literal["mean", "linear"]  # axial strain of beams: the mean one, which bending shortens, or that of the chord
 NodeNumber = Annotated[int, Field(ge=1, le=10**9, strict=True)]
 SHEAR_HINT = "give a number above 0, at most 1"
@@ -117,7 +116,6 @@ def _inertia_form(value: Any) -> str:
 CentralInertia = Annotated[
     Annotated[Vector, Tag("(diagonal)")] | Annotated[InertiaRows, Tag("(rows)")], Discriminator(_inertia_form)
 ]
-
 MIN_RELATIVE_ERROR = 1e-8  # of the band: eigenvalues have seven or eight digits at its edge
 SECTION_KEYS = {
     "rectangle": ("y", "z"),
@@ -126,7 +124,6 @@ SECTION_KEYS = {
     "box": ("y", "z", "thickness"),
     "numbers": ("A", "Iy", "Iz", "J", "Ip", "ky", "kz"),
 }
-
 ELEMENT_KEYS = {  # what each kind may have beside its name and ends
     "spring": ("stiffness", "rest", "damping", "table"),
     "damper": ("damping",),
@@ -442,9 +439,7 @@ class BodyTable(Table):
         has_mass = any(np.any(np.array(getattr(self.inertia, key))) for key in inertia_keys)
         if bodies not in ([], ["beam"]) and (has_mass or self.point_masses):  # what else it carries sits on its nodes
             key, what = "inertia" if has_mass else "point_masses", "modes" if self.modal is not None else "matrices"
-            hint = (
-                f"remove {key} (inertia = {{ mass = 0 }}), or give the rest of the mass to a frame on one of its nodes"
-            )
+            hint = f"remove {key} (inertia = {{ mass = 0 }}), or give the rest of the mass to a frame on a node of it"
             raise value_error(f"a body given by {what} takes its mass from its file", hint, key)
 
 

@@ -50,7 +50,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "atan2": function_of("arctan2", math.atan2),
     "abs": abs,
 }
-
 OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -58,7 +57,6 @@ OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Div: operator.truediv,
     ast.Pow: lambda x, power: x**power if isinstance(x, BatchedNumber) else math.pow(x, power),
 }
-
 NAMES: dict[str, float] = {"pi": math.pi, "deg": math.pi / 180}
 
 
@@ -278,7 +276,6 @@ Flags = Annotated[bool | tuple[bool, ...], BeforeValidator(read_flags)]
 Start = Annotated[
     tuple[Number, ...], BeforeValidator(lambda value: value if isinstance(value, list | tuple) else [value])
 ]
-
 Vector = Annotated[tuple[Number, Number, Number], BeforeValidator(list_of("three numbers are", "[x, y, z]", 3))]
 Numbers = Annotated[tuple[Number, ...], BeforeValidator(list_of("a list of numbers is", "[1.0, 2.0]"))]
 Pair = Annotated[tuple[Number, Number], BeforeValidator(list_of("two numbers are", "[low, high]", 2))]
@@ -290,7 +287,6 @@ AXIS_HINT = 'write "x", "y", "z" or a vector that is not zero'
 Axis = Annotated[
     Vector, BeforeValidator(read_axis), refusing(lambda v: sum(x * x for x in v) < 1e-18, "has no length", AXIS_HINT)
 ]
-
 Coordinates = Annotated[dict[str, Number], BeforeValidator(read_coordinates)]
 
 

@@ -181,8 +181,10 @@ class FrameSegment(Record):
 class FrameTrajectory(Record):
     """A frame in time, segment by segment; it is at rest between them, before the first and after the last.
 
-    `driven` are the components of the twist that the robot follows, `start` is a guess for the initial positions of the
-    rigid robot, and `positions` are those at each pose, if poses are specified.
+    `name` is the kind of the path or the name of the motion, `frame` the frame that moves, `planar` whether it moves in
+    the plane, and `segments` are the parts of the trajectory. `driven` are the components of the twist that the robot
+    follows, `start` is a guess for the initial positions of the rigid robot, and `positions` are those at each pose, if
+    poses are specified.
     """
 
     name: str

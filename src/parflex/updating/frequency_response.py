@@ -21,8 +21,9 @@ import scipy.optimize
 
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, did_you_mean
+from parflex.io import table_rows
 from parflex.records import Record
-from parflex.updating.measured import PARTS, MeasuredMode, is_sensor, table_rows
+from parflex.updating.measured import PARTS, MeasuredMode, is_sensor
 
 Array = np.ndarray
 WORDS = ("responses", "pose", "band", "order", "quantity", "sensors")
@@ -313,7 +314,7 @@ def is_responses(path: str | Path) -> bool:
     if Path(path).suffix.lower() in UFF:
         return True
     try:
-        names, _ = table_rows(path)
+        names, _ = table_rows(path, "measured", FORM)
     except InputError:
         return False
     return "frequency_hz" in names and "pose" not in names and any("/" in name for name in names)
@@ -336,7 +337,7 @@ def read_responses(path: str | Path, kind: str | None = None, nodes: Mapping[str
 
 
 def _csv(path: str | Path, kind: str) -> Responses:
-    names, rows = table_rows(path)
+    names, rows = table_rows(path, "measured", FORM)
     if "frequency_hz" not in names:
         raise InputError("there is no column 'frequency_hz'", key="responses", value=", ".join(names)[:60], hint=FORM)
     table = np.empty((len(rows), len(names)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +12,7 @@ import numpy as np
 from parflex.checks import short_text
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, did_you_mean
-from parflex.io import read_errors
+from parflex.io import table_rows
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 
@@ -65,7 +63,7 @@ class MeasuredMode(Record):
 
 def read_table(path: str | Path) -> list[Mapping[str, Any]]:
     """Rows of a CSV file; unknown columns, and rows with more or fewer fields than columns, are refused."""
-    names, rows = table_rows(path)
+    names, rows = table_rows(path, "measured", FORM)
     for name in names:
         if name not in COLUMNS and not is_sensor(name):
             raise InputError(f"unknown column '{name}'", file=str(path), key="measured", value=name,
@@ -75,39 +73,6 @@ def read_table(path: str | Path) -> list[Mapping[str, Any]]:
             raise InputError(f"there is no column '{name}'", file=str(path), key="measured", value=", ".join(names),
                              hint=FORM)  # fmt: skip
     return [dict(zip(names, row, strict=True)) for row in rows]
-
-
-def table_rows(path: str | Path) -> tuple[list[str], list[list[str]]]:
-    """Names of the columns and fields of all rows; lines that begin with # are comments."""
-    try:
-        with read_errors(path, "measured"):
-            text = Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError("cannot be read (it is not text)", file=str(path), key="measured", value=str(path),
-                         hint="check the path") from None  # fmt: skip
-    try:
-        lines = [
-            (number, next(csv.reader([line.strip()], skipinitialspace=True)))
-            for number, line in enumerate(io.StringIO(text), start=1)
-            if line.strip() and not line.lstrip().startswith("#")
-        ]
-    except csv.Error as error:
-        raise InputError(f"cannot be read ({error})", file=str(path), key="measured", value=str(path),
-                         hint="give a CSV file with a row of names") from None  # fmt: skip
-    if not lines:
-        raise InputError("the file is empty", file=str(path), key="measured", value=str(path), hint=FORM)
-    names = [name.strip() for name in lines[0][1]]
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(f"two columns are named '{name}'", file=str(path), key="measured", value=name,
-                             hint="give each column its own name")  # fmt: skip
-    for number, fields in lines[1:]:
-        if len(fields) != len(names):
-            raise InputError(f"line {number} has {len(fields)} fields, and there are {len(names)} columns",
-                             file=str(path), key="measured", value=", ".join(fields)[:60],
-                             hint="separate fields by commas, numbers have a point; leave fields empty, not out",
-                             )  # fmt: skip
-    return names, [[entry.strip() for entry in fields] for _, fields in lines[1:]]
 
 
 def read_rows(rows: Sequence[Any]) -> tuple[list[MeasuredMode], list[Diagnostic]]:
