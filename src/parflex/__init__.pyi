@@ -42,8 +42,8 @@ from parflex.errors import ParflexWarning as ParflexWarning
 from parflex.errors import RobotFileError as RobotFileError
 from parflex.errors import SingularError as SingularError
 from parflex.errors import UnreachableError as UnreachableError
-from parflex.exchange.fmu.export import ExportedFmu as ExportedFmu
-from parflex.exchange.fmu.export import export_fmu as export_fmu
+from parflex.exchange.fmu.package import ExportedFmu as ExportedFmu
+from parflex.exchange.fmu.package import export_fmu as export_fmu
 from parflex.exchange.import_robot import ImportedRobot as ImportedRobot
 from parflex.exchange.import_robot import import_robot as import_robot
 from parflex.exchange.imported_tables import Dropped as Dropped

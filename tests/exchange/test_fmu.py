@@ -26,7 +26,7 @@ from support.shared_libraries import libraries_in
 import parflex
 from parflex.control.laws import make_law
 from parflex.control.references import reference_from
-from parflex.exchange.fmu.export import step_notes
+from parflex.exchange.fmu.package import step_notes
 from parflex.exchange.fmu.plant import make_plant
 from parflex.trajectories.follow import track
 

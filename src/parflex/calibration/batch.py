@@ -258,18 +258,20 @@ class PoseBatch:
 
     def inverse(self, J: Array) -> tuple[Array, Array]:
         """Pseudoinverse of the equations by the unknowns, and a basis of what they leave open; one rank for all."""
-        rows = 1.0 / np.maximum(np.abs(J * self.units).max(axis=2, keepdims=True), 1e-300) if self.forces else 1.0
-        scaled = J * self.units * rows
-        columns = 1.0 / np.maximum(np.abs(scaled).max(axis=1, keepdims=True), 1e-300) if self.forces else 1.0
-        U, sizes, V = np.linalg.svd(scaled * columns, full_matrices=True)
-        ranks = (sizes > RANK * sizes[:, :1]).sum(axis=1)
-        rank = int(np.median(ranks)) if len(ranks) else 0
-        back = np.einsum("pki,pk,pjk->pij", V[:, :rank], 1 / sizes[:, :rank], U[:, :, :rank])
-        inverse = back * np.swapaxes(np.broadcast_to(rows, (*J.shape[:2], 1)), 1, 2)
-        left = np.swapaxes(V[:, rank:], 1, 2)
-        if self.forces:
-            inverse, left = inverse * np.swapaxes(columns, 1, 2), left * np.swapaxes(columns, 1, 2)
-        return inverse * self.units[:, None], left * self.units[:, None]
+        scaled = J * self.units
+        rows = 1.0 / np.maximum(np.abs(scaled).max(axis=2, keepdims=True, initial=0.0), 1e-300)
+        columns = 1.0 / np.maximum(np.abs(scaled * rows).max(axis=1, keepdims=True, initial=0.0), 1e-300)
+        scaled = scaled * rows * columns
+        back = _regular_inverses(scaled)
+        left = np.zeros((*J.shape[::2], 0))
+        if back is None:
+            U, sizes, V = np.linalg.svd(scaled, full_matrices=True)
+            ranks = (sizes > RANK * sizes[:, :1]).sum(axis=1)
+            rank = int(np.median(ranks)) if len(ranks) else 0
+            back = np.einsum("pki,pk,pjk->pij", V[:, :rank], 1 / sizes[:, :rank], U[:, :, :rank])
+            left = np.swapaxes(V[:, rank:], 1, 2)
+        units = np.swapaxes(columns, 1, 2) * self.units[:, None]
+        return back * np.swapaxes(rows, 1, 2) * units, left * units
 
     def slopes_by_unknowns(self, twin: Robot, poses: Poses) -> Array:
         """Derivatives of the equations by the unknowns: poses x equations x unknowns."""
@@ -369,3 +371,15 @@ class PoseBatch:
             poses.q[rows], poses.multipliers[rows] = balanced.q, balanced.multipliers
             errors = {int(row): ParflexError("no equilibrium is found") for row in rows[~closed]}
         return poses, errors
+
+
+def _regular_inverses(matrices: Array) -> Array | None:
+    """Inverses of square matrices, which cost less than singular values; None where one is not regular."""
+    if matrices.shape[1] != matrices.shape[2] or not np.isfinite(matrices).all():
+        return None
+    try:
+        inverses = np.linalg.inv(matrices)
+    except np.linalg.LinAlgError:
+        return None
+    conditions = np.linalg.norm(matrices, axis=(1, 2)) * np.linalg.norm(inverses, axis=(1, 2))
+    return inverses if (conditions < 1 / RANK).all() else None

@@ -268,7 +268,7 @@ def determined(J: Array) -> Determined:
     """Split the parameters of a weighted Jacobian by its singular values, with columns of unit length."""
     sizes = np.linalg.norm(J, axis=0)
     units = 1.0 / np.where(sizes > 0, sizes, 1.0)
-    _, values, V = np.linalg.svd(J * units, full_matrices=True)
+    _, values, V = np.linalg.svd(np.linalg.qr(J * units, mode="r"), full_matrices=True)
     values = np.concatenate([values, np.zeros(J.shape[1] - len(values))])
     good = values > ROUNDING * max(values.max(initial=0.0), 1e-300)
     condition = float(values[good].max() / values[good].min()) if good.any() else 1.0
@@ -303,7 +303,8 @@ def least_squares(problem: CalibrationProblem, x: Array, directions: Array, loss
             return np.full(problem.equations, np.inf)
 
     result = scipy.optimize.least_squares(
-        values, np.zeros(directions.shape[1]), lambda y: at(y)[1] @ directions, method="trf", x_scale=1.0, loss=loss,
+        values, np.zeros(directions.shape[1]), lambda y: at(y)[1] @ directions, x_scale=1.0, loss=loss,
+        method="lm" if loss == "linear" else "trf",
         f_scale=scale, xtol=SETTLED, ftol=SETTLED, gtol=SETTLED, max_nfev=100,
     )  # fmt: skip
     y, last = result.x, np.inf

@@ -17,7 +17,7 @@ from parflex.maps.batch_result import BatchResult, warn_of_balanced, warn_of_uns
 from parflex.maps.continuation import OK, OUTSIDE, SINGULAR, UNREACHABLE
 from parflex.maps.parameters import numbers_of_designs
 from parflex.maps.positions import IMPOSSIBLE, home_state, outside_limits
-from parflex.maps.responses import read_responses
+from parflex.maps.responses import WORTH, read_responses
 from parflex.parameters.design_numbers import leaves, number_at
 from parflex.parameters.robot_file import redesigned
 from parflex.parameters.traced_numbers import trace_file
@@ -31,7 +31,6 @@ from parflex.statics.load_case import LoadCase
 Array = np.ndarray
 WITHOUT_LIMITS = ("mass", "limit_margin", "reachable", "area", "volume")  # responses that joint limits do not void
 TOGETHER = ("stiffness", "compliance", "deflection")  # responses in a direction that a batch answers alike
-WORTH = 6  # rows of designs and poses from which programs pay
 LONG = 60.0  # s: what takes longer is told before
 ROWS, DESIGNS, ALONE = 50_000, 2_000, 4  # of a chunk: poses of all designs, designs, designs that are made one by one
 

@@ -6,7 +6,6 @@ through knots. Prescribed motors keep their motion relative to the place where i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -17,6 +16,7 @@ import numpy as np
 from parflex.closure.targets import Target, with_fixed_rows
 from parflex.design.design_state import DesignState, pose_conditions, pose_slopes
 from parflex.errors import InputError, did_you_mean
+from parflex.parameters.design_numbers import constants_of
 from parflex.recursion.kinematics import motion
 from parflex.robot.configuration import Configuration
 from parflex.robot.motor_values import by_motor
@@ -302,24 +302,9 @@ def _check_place(state: DesignState, given: Any, name: str, response: str, path:
 def _key_in_motion(robot: Robot, name: str, keys: Sequence[str]) -> str | None:
     """A key that the table of a motion is computed from, through constants."""
     assert robot.written is not None
-    table = robot.written.table
-    constants: dict[str, Any] = table.get("constants", {})
-    own = [key for key in keys if key == f"motions.{name}" or key.startswith(f"motions.{name}.")]
-    if own:
-        return own[0]
-    left: list[Any] = [table.get("motions", {}).get(name, {})]
-    seen: set[str] = set()
-    while left:
-        part = left.pop()
-        if isinstance(part, dict | list):
-            left += part.values() if isinstance(part, dict) else part
-        elif isinstance(part, str):
-            for word in set(re.findall(r"[A-Za-z_]\w*", part)) & set(constants) - seen:
-                if f"constants.{word}" in keys:
-                    return f"constants.{word}"
-                seen.add(word)
-                left.append(constants[word])
-    return None
+    used = {f"constants.{word}" for word in constants_of(robot, robot.written.table.get("motions", {}).get(name, {}))}
+    own = (f"motions.{name}", f"motions.{name}.")
+    return next((key for key in keys if key == own[0] or key.startswith(own[1]) or key in used), None)
 
 
 def _refusal(what: str, response: str, hint: str) -> InputError:

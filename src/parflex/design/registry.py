@@ -12,7 +12,7 @@ from parflex.design import motion_responses, rigid_responses, statics_responses,
 from parflex.design.design_state import DesignState, ResponseCase, SensitiveDesign, combined, slope_of, value_of
 from parflex.errors import InputError, UnreachableError, did_you_mean
 from parflex.maps.responses import RESPONSES as BATCH_KINDS
-from parflex.maps.responses import ResponseName, SinglePoseResponses, read_responses
+from parflex.maps.responses import WORTH, ResponseName, SinglePoseResponses, read_responses
 from parflex.maps.responses import read_response as read_pose_response
 from parflex.parameters.design_numbers import number_at
 from parflex.parameters.robot_file import redesigned
@@ -30,8 +30,6 @@ RESPONSES: dict[str, Response] = {}
 Array = np.ndarray
 
 MAX_SAMPLES = 1_000_000
-
-MANY = 6  # poses from which programs pay
 
 NEARLY = 1e-6  # of the worst value: poses that programs of maps find so near are asked once more
 
@@ -302,7 +300,7 @@ class ResponseQuestion(Record):
 
     def _worst(self, robot: Robot, keys: Sequence[str]) -> DesignAnswer:
         """The worst over all poses; slopes are computed at those where it is reached, theory (64)."""
-        design = SensitiveDesign(robot, keys, often=len(self.poses) >= MANY)
+        design = SensitiveDesign(robot, keys, often=len(self.poses) >= WORTH)
         sign = 1.0 if self.response.worst == "smallest" else -1.0
         values = np.full(len(self.poses), sign * np.inf)
         batch_values = self._together(robot, {})

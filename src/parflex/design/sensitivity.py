@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +12,7 @@ from parflex.design.design_state import MultipleValue, ResponseCase, slope_of, v
 from parflex.design.registry import ResponseQuestion, Tolerances, read_question
 from parflex.errors import InputError
 from parflex.forces.forces import Without, Wrench
-from parflex.parameters.design_numbers import number_at
+from parflex.parameters.design_numbers import constants_of, number_at
 from parflex.records import Answer, brief, name_list
 from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.robot import Robot
@@ -160,32 +159,12 @@ def checked_keys(robot: Robot, keys: Any) -> list[str]:
     if twice:
         raise InputError(f"'{twice[0]}' is named twice", key="keys", value=twice[0], hint="name it once")
     for key in names:
-        _refuse_derived_keys(robot, key, names)
+        assert robot.written is not None
+        derived = {f"constants.{name}" for name in constants_of(robot, value_at(robot.written.table, key, robot.file))}
+        if derived & set(names):  # the number would be changed twice
+            text = f"'{key}' follows from '{min(derived & set(names))}', which is named too"
+            raise InputError(text, key="keys", value=key, hint="name one of them")
     return names
-
-
-def _refuse_derived_keys(robot: Robot, key: str, names: list[str]) -> None:
-    """Refuse a key whose expression holds another named one: beside it, the number would be changed twice."""
-    assert robot.written is not None
-    table = robot.written.table
-    constants: dict[str, Any] = table.get("constants", {})
-    visited: set[str] = set()
-    left: list[Any] = [value_at(table, key, robot.file)]
-    while left:
-        text = left.pop()
-        names_used = (
-            set(re.findall(r"[A-Za-z_]\w*", text)) & set(constants) - visited if isinstance(text, str) else set()
-        )
-        for constant in sorted(names_used):
-            if f"constants.{constant}" in names:
-                raise InputError(
-                    f"'{key}' follows from 'constants.{constant}', which is named too",
-                    key="keys",
-                    value=key,
-                    hint="name one of them",
-                )
-        visited |= names_used
-        left += [constants[constant] for constant in names_used]
 
 
 def sensitivities_of(robot: Robot, question: ResponseQuestion, keys: Sequence[str]) -> Sensitivities:

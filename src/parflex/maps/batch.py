@@ -25,7 +25,6 @@ from parflex.maps.batch_result import BatchResult, Progress, chunks_of, loaded_d
 from parflex.maps.batched_responses import KINDS as CONDITIONS
 from parflex.maps.batched_responses import BatchedResponses, ConditionRows, uncovered_reason
 from parflex.maps.continuation import OK, OUTSIDE, SINGULAR, UNREACHABLE
-from parflex.maps.equilibria import WORTH as FEW
 from parflex.maps.equilibria import (
     EquilibriumRows,
     SpringRows,
@@ -38,6 +37,7 @@ from parflex.maps.modes import APART, FEWEST, ModeFinder, nearest_order, put_mod
 from parflex.maps.parameters import numbers_of_designs
 from parflex.maps.positions import IMPOSSIBLE, Positions, PositionSolver, home_state, outside_limits
 from parflex.maps.responses import OF_MODES, STATIC, ResponseName, SinglePoseResponses
+from parflex.maps.responses import WORTH as FEW
 from parflex.parameters.design_numbers import DesignNumbers
 from parflex.robot.robot import Robot
 from parflex.spatial.batched import VariedNumberError

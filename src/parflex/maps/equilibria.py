@@ -39,7 +39,6 @@ from parflex.statics.loads import (
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
-WORTH = 6  # rows from which compiling takes less time than they would one by one
 LARGEST = 1_000_000  # entries of the whole matrices that are made at a time
 UNASKED = ("conditioning", "singularity")  # of the pose itself, whatever acts on it
 BATCHED = ("frequency", "damping", "shape", "motion", "stiffness", "compliance", "deflection", "effort", "mass")

@@ -27,6 +27,8 @@ from parflex.statics.stiffness import RIGID, Deflection, Stiffness, deflection_a
 
 Array = np.ndarray
 
+WORTH = 6  # rows from which programs take less time, compiled first, than rows one by one
+
 NEARLY = 0.9  # of the largest component: what is as large decides the sign of a shape
 
 PLANAR, SPATIAL = ("x", "y", "theta"), ("x", "y", "z", "rx", "ry", "rz")

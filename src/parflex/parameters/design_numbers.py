@@ -7,6 +7,7 @@ the reading would treat otherwise than the nominal one, and impossible sets, are
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
@@ -201,6 +202,22 @@ def number_at(robot: Robot, key: Any, word: str = "") -> float:
     except (RobotFileError, TypeError, ValueError):
         text, hint = f"'{key}' is not a number of the robot file", "name a key with one number"
         raise InputError(text, key=word or "designs", value=key, hint=hint) from None
+
+
+def constants_of(robot: Robot, value: Any) -> set[str]:
+    """Return the constants of the robot's file from which a value follows: those that its texts name, and theirs."""
+    assert robot.written is not None
+    constants: dict[str, Any] = robot.written.table.get("constants", {})
+    open_parts, named = [value], set[str]()
+    while open_parts:
+        part = open_parts.pop()
+        if isinstance(part, dict | list):
+            open_parts += part.values() if isinstance(part, dict) else part
+        elif isinstance(part, str):
+            new = set(re.findall(r"[A-Za-z_]\w*", part)) & set(constants) - named
+            named |= new
+            open_parts += [constants[name] for name in new]
+    return named
 
 
 def leaves(part: Any, place: Path = ()) -> Iterator[tuple[Path, Any]]:

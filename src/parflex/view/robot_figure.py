@@ -222,7 +222,7 @@ class RobotFigure:
             axes.locator_params(nbins=5)
         else:
             axes.axis("off")
-            length = _round_below(0.2 * self.size if mode is None else 0.15 * self.size)
+            length = _round_below((0.2 if mode is None else 0.15) * float(max(high - low)))
             tips = length * self.rows[:2].T
             origin = np.array([low[0] - 0.25 * length - max(0.0, float(tips[:, 0].max())), low[1] + 0.3 * length])
             if mode is not None:  # below, so that all panels have one scale

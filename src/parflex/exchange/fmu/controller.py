@@ -20,7 +20,7 @@ from parflex.codegen.trace import MODELS
 from parflex.codegen.tracer import Tracer
 from parflex.control.laws import LAWS, Law, gains_from, make_law
 from parflex.errors import InputError
-from parflex.exchange.fmu.description_xml import Variable
+from parflex.exchange.fmu.description import Variable
 from parflex.exchange.fmu.plant import c_table, column_unit, unit_files
 from parflex.records import Record
 from parflex.recursion.kinematics import pose as pose_of

@@ -33,7 +33,7 @@ from parflex.exchange.fmu.columns import (
     run_columns,
     with_plant_parameters,
 )
-from parflex.exchange.fmu.description_xml import Variable
+from parflex.exchange.fmu.description import Variable
 from parflex.integrators.common import Count, Number, record
 from parflex.integrators.driver import Grid, Method, System, Work, method_named, new_work
 from parflex.integrators.events import settle

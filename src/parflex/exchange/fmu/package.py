@@ -19,7 +19,7 @@ from parflex.dynamics.dynamics import inverse_dynamics
 from parflex.errors import InputError, ParflexError
 from parflex.exchange.fmu.compile import compiled_files, libraries
 from parflex.exchange.fmu.controller import FmuController, make_controller
-from parflex.exchange.fmu.description_xml import ModelDescription, Variable, build_description, description
+from parflex.exchange.fmu.description import ModelDescription, Variable, build_description, description
 from parflex.exchange.fmu.plant import FmuPlant, make_plant
 from parflex.integrators.driver import rounded_down
 from parflex.io import atomic_file
