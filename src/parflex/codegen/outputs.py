@@ -15,6 +15,7 @@ import numpy as np
 
 from parflex.closure.constraints import Coupling, Distance
 from parflex.closure.mobility import pivoted_columns, rank, scale, scaled_jacobian
+from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.model import Model, cached_program
 from parflex.codegen.options import OPERATOR_LIMIT, Options, prepared_robot
 from parflex.codegen.tracer import Tracer, add_gates
@@ -447,7 +448,8 @@ def closure_rows(robot: Robot) -> Callable[[Array], Array]:
     if len(robot.free) > MANY_RATES:
         return lambda q: np.array([scaled_jacobian(robot.closures, positions)[:, robot.free] for positions in q])
     program = closure_rows_program(robot, quick=True)
-    return lambda q: program(q=q)["rows"]
+    kernel = Kernel(program.program, opt=0)  # runs as fast as with all passes of LLVM
+    return lambda q: kernel.many(q).reshape(len(q), *program.outputs["rows"])
 
 
 def closure_rows_program(robot: Robot, quick: bool = False) -> Model:
