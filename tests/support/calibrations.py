@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 import parflex
+from support.robots import robot_file
 
 
 @dataclass
@@ -20,8 +21,12 @@ class Bench:
     count: int = 12
     about: str | None = None
 
+    def load(self, settings: dict[str, float]) -> parflex.Robot:
+        known = self.name in parflex.catalogue_names()
+        return parflex.load(self.name if known else robot_file(self.name), settings=settings)
+
     def robot(self) -> parflex.Robot:
-        return parflex.load(self.name)
+        return self.load({})
 
     def truth(self) -> dict[str, float]:
         robot = self.robot()
@@ -34,7 +39,7 @@ class Bench:
         """Exact columns: readings of the motors, and what is measured."""
         rng = np.random.default_rng(0)
         true = {key: value for key, value in self.truth().items() if key in self.changes}
-        robot = parflex.load(self.name, settings=true)
+        robot = self.load(true)
         rows: dict[str, list[float]] = {name: [] for name in (*robot.motors, *self.measured)}
         for _ in range(self.count):
             pose = {name: float(rng.uniform(low, high)) for name, (low, high) in self.poses.items()}
@@ -106,6 +111,10 @@ BENCHES = {
         "3rrr", {"constants.arm": 2e-4, "legs.base_x.1": 3e-4, "constants.distal": -2e-4},
         {"x": (-0.08, 0.08), "y": (-0.08, 0.08), "theta": (-0.2, 0.2)},
         {f"leg{k}.2": 1e-4 for k in (1, 2, 3)}, {"leg1.1": 1e-3},
+    ),
+    "six-sps": Bench(  # legs that spin about their axes
+        "six-sps", {"legs.foot.1": 1e-3}, {"x": (-0.1, 0.1), "y": (-0.1, 0.1), "z": (0.75, 0.85), "rz": (-0.1, 0.1)},
+        FULL, {"a.upper": 1e-4}, 6,
     ),
     "gough-stewart-beams": Bench(
         "gough-stewart-beams", {"constants.radius": 3e-4, "materials.steel.elastic_modulus": -2e10},

@@ -17,6 +17,7 @@ import numpy as np
 from parflex.bodies.beam import add_spin
 from parflex.bodies.elastic import Body, ElasticBody, gram_matrix
 from parflex.records import Record
+from parflex.spatial.linear import is_zero
 from parflex.spatial.rotations import cross, hat
 
 Array = np.ndarray
@@ -82,9 +83,9 @@ class TwoNodeBeam(Record):
         n = len(drift)
         terms = (ed[k] * (twice @ f) + (drift[k] * f if k < n else 0.0) for k, f in enumerate(self.shapes))
         bias = self._bent(spin, e) + sum(terms, np.zeros(()))
-        M = self._products(fields, rates)
-        weighted = bias @ self.weights
-        forces = np.array([(field * weighted).sum() for field in fields])
+        weighted = [field @ self.weights for field in fields]
+        M = self._products(fields, weighted, rates)
+        forces = self._forces(fields, weighted, bias)
         forces = forces + rates.T @ self.body.elastic_force(e, ed)
         if self.spin.any():
             added, turning = self._spin(columns, rates, ed, drift, w)
@@ -92,6 +93,16 @@ class TwoNodeBeam(Record):
         if held := self.body.held:  # constant, and modes have nothing in common
             M[-held:, -held:] = self.body.elastic_mass[-held:, -held:]
         return M, forces
+
+    def _forces(self, fields: list[Array], weighted: list[Array], bias: Array) -> Array:
+        """Return the integrals of the fields times a bias, by the weighted fields of the matrix if that is shorter."""
+        moving = sum(any(not is_zero(x) for x in row) for row in bias)
+        if bias.dtype == object and _products_with(weighted) <= moving * np.count_nonzero(
+            self.weights
+        ) + _products_with(fields):
+            return np.array([(bias * entries).sum() for entries in weighted])
+        weighted_bias = bias @ self.weights
+        return np.array([(field * weighted_bias).sum() for field in fields])
 
     def _spin(self, columns: list[int], rates: Array, ed: Array, drift: Array, w: Array) -> tuple[Array, Array]:
         """Of sections that spin about the beam: w_x of the root, and what rates of coordinates add to it."""
@@ -120,14 +131,18 @@ class TwoNodeBeam(Record):
         place = self.rigid[1:] + sum((x * shape for x, shape in zip(e, self.shapes, strict=True)), np.zeros(()))
         return matrix @ place
 
-    def _products(self, fields: list[Array], rates: Array) -> Array:
+    def _products(self, fields: list[Array], weighted: list[Array], rates: Array) -> Array:
         count = len(fields)
         M = np.zeros((count, count), dtype=np.result_type(*fields, rates))
-        weighted = [field @ self.weights for field in fields]
         for i in range(count):
             for j in range(i + 1):
                 M[i, j] = M[j, i] = (fields[j] * weighted[i]).sum()
         return M
+
+
+def _products_with(arrays: list[Array]) -> int:
+    """Return the number of entries that are neither 0 nor 1 nor -1."""
+    return sum(not (isinstance(x, (int, float)) and abs(x) in (0, 1)) for values in arrays for x in np.ravel(values))
 
 
 def tip_components(body: Body) -> tuple[int, ...] | None:

@@ -226,7 +226,7 @@ class PoseBatch:
         R, P = scene.at.of(scene.robot.tree.places[frame])
         values, slopes = self.with_slopes([*P, *np.asarray(R).ravel()], len(poses.q), directions)
         inverse, left = self.inverse(equations[:, :, count:])
-        if left.shape[2]:
+        if np.abs(slopes[:, :, count:] @ left).max(initial=0.0) > RANK:
             text = "the motors do not determine the pose, so that it has no error at fixed motors"
             raise InputError(text, key="robot", value=self.robot.name, hint="choose another actuation")
         steps = inverse @ equations[:, :, :count]
@@ -259,8 +259,8 @@ class PoseBatch:
     def inverse(self, J: Array) -> tuple[Array, Array]:
         """Pseudoinverse of the equations by the unknowns, and a basis of what they leave open; one rank for all."""
         scaled = J * self.units
-        rows = 1.0 / np.maximum(np.abs(scaled).max(axis=2, keepdims=True, initial=0.0), 1e-300)
-        columns = 1.0 / np.maximum(np.abs(scaled * rows).max(axis=1, keepdims=True, initial=0.0), 1e-300)
+        rows = _scales(scaled, 2)
+        columns = _scales(scaled * rows, 1)
         scaled = scaled * rows * columns
         back = _regular_inverses(scaled)
         left = np.zeros((*J.shape[::2], 0))
@@ -371,6 +371,13 @@ class PoseBatch:
             poses.q[rows], poses.multipliers[rows] = balanced.q, balanced.multipliers
             errors = {int(row): ParflexError("no equilibrium is found") for row in rows[~closed]}
         return poses, errors
+
+
+def _scales(matrices: Array, axis: int) -> Array:
+    """Factors that make the largest entries along an axis one; of rounding they are one."""
+    sizes = np.abs(matrices).max(axis=axis, keepdims=True, initial=0.0)
+    small = sizes <= RANK * sizes.max(initial=0.0)
+    return np.asarray(1.0 / np.where(small, 1.0, sizes))
 
 
 def _regular_inverses(matrices: Array) -> Array | None:

@@ -155,7 +155,7 @@ class CalibrationProblem:
         ranks = np.zeros(self.count, dtype=int)
         if left.shape[2]:
             weights = self.weights[:, :, None]
-            U, sizes, _ = np.linalg.svd(weights * (measured[:, :, count:] @ left), full_matrices=False)
+            U, sizes, _ = np.linalg.svd(self._by_open_motions(measured[:, :, count:], left), full_matrices=False)
             U = U * (sizes > ROUNDING * np.maximum(sizes[:, :1], 1e-300))[:, None, :]
             ranks = (np.abs(U).max(axis=1) > 0).sum(axis=1)
             values = values * self.weights
@@ -165,6 +165,12 @@ class CalibrationProblem:
             values, J = (np.where(a, b / np.where(a, c, 1), 0) for a, b, c in
                          ((self.present, values, self.weights), (self.present[:, :, None], J, weights)))  # fmt: skip
         return State(x, poses, values, J, steps, ranks)
+
+    def _by_open_motions(self, measured: Array, left: Array) -> Array:
+        """Weighted derivatives of the gauges by open motions; those that no gauge measures are zero."""
+        changes = self.weights[:, :, None] * (measured @ left)
+        whole = np.abs(self.weights[:, :, None] * (measured * self.batch.units)).max(initial=0.0)
+        return np.where(np.abs(changes) > ROUNDING * whole, changes, 0.0)
 
     def _fitted_poses(self, twin: Any, x: Array, poses: Poses) -> Poses:
         """Poses whose open motions fit their measurements best."""
@@ -177,7 +183,7 @@ class CalibrationProblem:
             if not self.open:
                 return poses
             values, measured = self._measured(scene, x, batch.unknowns)
-            B = self.weights[:, :, None] * (measured @ left)
+            B = self._by_open_motions(measured, left)
             z = -np.einsum("pij,pj->pi", np.linalg.pinv(B, rcond=ROUNDING), self.weights * values)
             step = np.einsum("pij,pj->pi", left, z)
             poses, closed = batch.closed(twin, batch.moved(poses, step))
@@ -208,17 +214,16 @@ class CalibrationProblem:
         return self._settle(x, poses)
 
     def _start_motors(self) -> list[Reading]:
-        """Readings with noise that place the poses together with the exact ones: as many as motions are open."""
+        """Readings with noise that place the poses together with the exact ones: those that close open motions."""
         home = Poses(self.robot.home[None], np.zeros((1, self.batch.forces)))
         motions = self.batch.inverse(
             self.batch.slopes_by_unknowns(self.batch.twin(self.first[: len(self.keys)]), home)
         )[1]
         rates = [self.robot.tree.rate_names[k] for k in self.batch.columns]
         noisy = [reading for reading in self.measurements.noisy if reading.joint in rates]
-        if not motions.shape[2] or len(noisy) < motions.shape[2]:
-            return []
         rows = motions[0, [rates.index(reading.joint) for reading in noisy]]
-        return [noisy[k] for k in scipy.linalg.qr(rows.T, mode="r", pivoting=True)[1][: motions.shape[2]]]
+        count = int(np.linalg.matrix_rank(rows)) if rows.size else 0
+        return [noisy[k] for k in scipy.linalg.qr(rows.T, mode="r", pivoting=True)[1][:count]] if count else []
 
     def _settle(self, x: Array, poses: Poses) -> State:
         twin = self.batch.twin(x[: len(self.keys)])

@@ -46,13 +46,12 @@ class _Point:
         return float(self.r @ self.r)
 
 
+Ends = list[tuple[Array, float]]  # of each start the positions that are reached, and the error there (typical lengths)
 Step = tuple[Array, Array | None]  # positions, and a step of the rates from there
 Search = Generator[Step, _Point, _Point]  # asks for the point after a step, and returns the last one
 
 
-def newton(
-    tree: Tree, starts: Sequence[Array], columns: Array, rows: Sequence[Rows], steps: int
-) -> list[tuple[Array, float]]:
+def newton(tree: Tree, starts: Sequence[Array], columns: Array, rows: Sequence[Rows], steps: int) -> Ends:
     """Newton on a tree that carries all rows, from each start: the positions and the error where it ends."""
     screws, angle_scale = strides(tree, columns, rows)
     driven = [_as_if_closed(row) if screws else row for row in rows]
@@ -60,9 +59,7 @@ def newton(
     return _ends(tree, columns, rows, driven, searches)
 
 
-def newton_corrected(
-    tree: Tree, starts: Sequence[Array], columns: Array, rows: Sequence[Rows]
-) -> list[tuple[Array, float]]:
+def newton_corrected(tree: Tree, starts: Sequence[Array], columns: Array, rows: Sequence[Rows]) -> Ends:
     """Newton with whole steps by the slopes at each start, to `NEAR`; what they do not close at once is given up.
 
     So it is after a step along a way: what would take short steps, or many, is too far.
@@ -70,12 +67,10 @@ def newton_corrected(
     return _ends(tree, columns, rows, rows, [_correction(q) for q in starts])
 
 
-def _ends(
-    tree: Tree, columns: Array, rows: Sequence[Rows], driven: Sequence[Rows], searches: Sequence[Search]
-) -> list[tuple[Array, float]]:
+def _ends(tree: Tree, columns: Array, rows: Sequence[Rows], driven: Sequence[Rows], searches: Sequence[Search]) -> Ends:
     """Where searches end, which are independent of each other: the rows are evaluated for all of them at once."""
     requests = dict(enumerate(map(next, searches)))
-    ends: list[tuple[Array, float]] = [(q, np.inf) for q, _ in requests.values()]
+    ends: Ends = [(q, np.inf) for q, _ in requests.values()]
     while requests:
         points = _points(tree, columns, rows, driven, list(requests.values()))
         for k, point in zip(list(requests), points, strict=True):
@@ -293,24 +288,17 @@ class ClosureParts:
         """Gauss-Newton with short steps and backtracking; positions and the remaining error (in typical lengths)."""
         return self.newton_from([q], columns, rows, steps)[0]
 
-    def newton_from(
-        self, starts: Sequence[Array], columns: Array, rows: Sequence[Rows], steps: int
-    ) -> list[tuple[Array, float]]:
+    def newton_from(self, starts: Sequence[Array], columns: Array, rows: Sequence[Rows], steps: int) -> Ends:
         """The same from several starts."""
         return self._on_branch(newton, starts, columns, rows, steps)
 
-    def corrected(self, starts: Sequence[Array], columns: Array, rows: Sequence[Rows]) -> list[tuple[Array, float]]:
+    def corrected(self, starts: Sequence[Array], columns: Array, rows: Sequence[Rows]) -> Ends:
         """A few plain steps of Newton's method, for positions that are nearly closed."""
         return self._on_branch(newton_corrected, starts, columns, rows)
 
     def _on_branch(
-        self,
-        method: Callable[..., list[tuple[Array, float]]],
-        starts: Sequence[Array],
-        columns: Array,
-        rows: Sequence[Rows],
-        *limits: int,
-    ) -> list[tuple[Array, float]]:
+        self, method: Callable[..., Ends], starts: Sequence[Array], columns: Array, rows: Sequence[Rows], *limits: int
+    ) -> Ends:
         """What a method finds on the links that carry the rows; other rates change no row."""
         small, results = self.branch(rows), [q.copy() for q in starts]
         local_columns = np.searchsorted(small.rates, np.intersect1d(small.rates, columns))

@@ -9,7 +9,7 @@ they depend.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -43,15 +43,34 @@ def lane_values(lanes: Lanes) -> list[int]:
 class SimdPlan:
     """Rows of a program in the order in which they are computed, and the row and lane of each value."""
 
-    def __init__(self, program: Program, rows: list[SimdRow]) -> None:
-        self.base, self.instructions, self.rows = len(program.inputs), program.instructions, rows
-        self.place = {
-            k: (number, lane) for number, row in enumerate(rows) for lane, k in enumerate(row.lanes) if k != HOLE
-        }
+    def __init__(self, program: Program, rows: Iterable[SimdRow]) -> None:
+        self.base, self.instructions = len(program.inputs), program.instructions
+        self.rows: list[SimdRow] = []
+        self.place: dict[int, tuple[int, int]] = {}
+        for row in rows:
+            self.add(row)
+
+    def add(self, row: SimdRow) -> None:
+        """Add a row."""
+        self.place.update({k: (len(self.rows), lane) for lane, k in enumerate(row.lanes) if k != HOLE})
+        self.rows.append(row)
 
     def producer(self, lanes: Lanes) -> int | None:
         """The row, or the row of calls, whose values these are, lane by lane; None where they are of several."""
-        return _producer(self.base, self.instructions, self.place, lanes)
+        rows, words = set(), set()
+        for lane, k in enumerate(lanes):
+            if k == HOLE:
+                continue
+            word, *arguments = self.instructions[k - self.base] if k >= self.base else (LOAD,)
+            picked = is_pick(word)
+            row, producer_lane = (
+                (-1, -1) if word == "const" else self.place.get(arguments[0] if picked else k, (-1, -1))
+            )
+            if producer_lane != lane:
+                return None
+            rows.add(row)
+            words.add(word if picked else "")
+        return rows.pop() if len(rows) == 1 and len(words) == 1 else None
 
     def has_row(self, lanes: Lanes) -> bool:
         """Return whether these values are those of one row of several lanes."""
@@ -59,32 +78,12 @@ class SimdPlan:
         return row is not None and self.rows[row].wide
 
 
-def _producer(base: int, instructions: object, place: dict[int, tuple[int, int]], lanes: Lanes) -> int | None:
-    rows, words = set(), set()
-    for lane, k in enumerate(lanes):
-        if k == HOLE:
-            continue
-        word, *arguments = instructions[k - base] if k >= base else (LOAD,)  # type: ignore[index]
-        picked = is_pick(word)
-        row, producer_lane = place.get(arguments[0] if picked else k, (-1, -1)) if word != "const" else (-1, -1)
-        if producer_lane != lane:
-            return None
-        rows.add(row)
-        words.add(word if picked else "")
-    return rows.pop() if len(rows) == 1 and len(words) == 1 else None
-
-
 def scalar_plan(program: Program) -> SimdPlan:
     """Rows of one value each, in the order of the instructions."""
     kinds, base = _kinds(program), len(program.inputs)
-    return SimdPlan(
-        program,
-        [
-            SimdRow(word, (k,), [(a,) for a in arguments], False)
-            for k, (word, *arguments) in enumerate(program.instructions, base)
-            if kinds[word] in (OTHER, CALLED)
-        ],
-    )
+    numbered = enumerate(program.instructions, base)
+    computed = ((k, instruction) for k, instruction in numbered if kinds[instruction[0]] in (OTHER, CALLED))
+    return SimdPlan(program, (SimdRow(word, (k,), [(a,) for a in values], False) for k, (word, *values) in computed))
 
 
 def simd_plan(program: Program) -> SimdPlan:
@@ -118,17 +117,14 @@ def simd_plan(program: Program) -> SimdPlan:
     for k, instruction in enumerate(instructions, base):
         if kinds[instruction[0]] == OTHER and k not in taken:
             remaining[instruction[0], depth[k], height[k]].append(k)
-    place = SimdPlan(program, rows).place
+    plan = SimdPlan(program, rows)
     for (word, *_), values in sorted(remaining.items(), key=lambda item: item[0][1:]):
         for lanes in _lane_rows(values, legs) if word in IN_ROWS else ((k,) for k in values):
             row = _row(program, lanes)
-            if row.wide and not all(_ready(base, instructions, place, operand) for operand in row.operands):
-                rows += [_row(program, (k,)) for k in lane_values(lanes)]
-                continue
-            place.update({k: (len(rows), lane) for lane, k in enumerate(lanes) if row.wide and k != HOLE})
-            rows.append(row)
-
-    rows += [SimdRow(LOAD, lanes, [], True) for lanes in _input_rows(program, rows, 2)]
+            ready = all(len(set(lane_values(part))) == 1 or plan.producer(part) is not None for part in row.operands)
+            for part in [row] if ready or not row.wide else [_row(program, (k,)) for k in lane_values(lanes)]:
+                plan.add(part)
+    rows = [*plan.rows, *(SimdRow(LOAD, lanes, [], True) for lanes in _input_rows(program, plan.rows, 2))]
 
     def order(row: SimdRow) -> tuple[int, int, int, int]:
         if row.operation == LOAD:
@@ -141,22 +137,16 @@ def simd_plan(program: Program) -> SimdPlan:
 
 def simd_pays(program: Program) -> bool:
     """Whether enough calls are alike: rows of few lanes copy more than they save."""
-    return bool(program.functions) and simd_saving(program) >= MIN_SIMD_SAVING
-
-
-def simd_saving(program: Program) -> float:
-    """How many times the instructions of all calls are those of rows of them."""
-    if "saved by rows" not in program.found:
-        program.found["saved by rows"] = _saved(program)
-    return float(program.found["saved by rows"])
-
-
-def _saved(program: Program) -> float:
-    lengths = [function.length for function in program.functions]
-    sets = _call_sets(program, _depths(program)[0])
-    work = [(lengths[function_number(word)], len(calls)) for (_, word), calls in sets.items()]
-    alone = sum(length * count for length, count in work)
-    return alone / max(sum(length * -(-count // WIDTH) for length, count in work), 1)
+    if not program.functions:
+        return False
+    if "rows pay" not in program.found:
+        lengths = [function.length for function in program.functions]
+        sets = _call_sets(program, _depths(program)[0])
+        work = [(lengths[function_number(word)], len(calls)) for (_, word), calls in sets.items()]
+        alone = sum(length * count for length, count in work)
+        in_rows = max(sum(length * -(-count // WIDTH) for length, count in work), 1)
+        program.found["rows pay"] = alone / in_rows >= MIN_SIMD_SAVING
+    return bool(program.found["rows pay"])
 
 
 def _input_rows(program: Program, rows: list[SimdRow], least: int) -> list[Lanes]:
@@ -177,11 +167,6 @@ def contiguous(lanes: Lanes, count: int) -> bool:
     """Whether all lanes of a row are inputs that lie one behind the other, with some in place of the holes."""
     start = next(k - lane for lane, k in enumerate(lanes) if k != HOLE)
     return 0 <= start <= count - WIDTH and all(k in (HOLE, start + lane) for lane, k in enumerate(lanes))
-
-
-def _ready(base: int, instructions: object, place: dict[int, tuple[int, int]], lanes: Lanes) -> bool:
-    """Whether operands of a row are at hand without gathering them."""
-    return len(set(lane_values(lanes))) == 1 or _producer(base, instructions, place, lanes) is not None
 
 
 def output_rows(program: Program) -> Iterator[Lanes]:

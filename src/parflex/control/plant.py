@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -161,8 +162,8 @@ def loads_on_plant(
     frames, outputs = [problem.robot.tree.end_effector], read_outputs(problem.robot, (), (), plant.reactions)
     state = run_state(problem, run, frames, outputs=outputs)
     run_columns = base_columns(state, frames)
-    loads = ("stop.", "friction.", "coupling.", "element.")
-    columns |= {name: values for name, values in run_columns.items() if name.startswith(loads)}
+    loads = re.compile(r"(stop|friction|coupling)\..*|element\..*\.force")
+    columns |= {name: values for name, values in run_columns.items() if loads.fullmatch(name)}
     add_outputs(state, outputs, columns)
     return contact_summary(problem, rows.events, run_columns, stopped) | load_summary(state, outputs)
 

@@ -95,7 +95,8 @@ def embedded_svg(svg: str, caption: str, still: str = "", width: str = "") -> st
     """Return an SVG as a picture, which cannot run scripts; `still` is shown where motion is not wanted."""
     style = f"width:{width or 'auto'};max-width:100%;background:#fff;border-radius:6px"
     picture = f'<img alt="{escape(caption)}" style="{style}" src="{svg_address(svg)}">'
-    source = f'<source media="(prefers-reduced-motion: reduce)" srcset="{svg_address(still)}">'
+    address = svg_address(still).replace(" ", "%20")  # a space ends an address in a srcset
+    source = f'<source media="(prefers-reduced-motion: reduce)" srcset="{address}">'
     return f"<picture>{source}{picture}</picture>" if still else picture
 
 
