@@ -29,6 +29,7 @@ Array = np.ndarray
 SETTLED = 1e-9  # relative change of numbers and cost at which the search ends: Newton steps follow
 ROUNDING = 1e-8  # of the largest singular value: half of the digits are lost beyond
 POLISH = 6  # Newton steps behind the search, where changes of the cost are rounding
+STILL = 1e-12  # rad or typical lengths of such a step: rounding
 INNER = 20  # steps in which open motions of a pose are fitted
 SHOWN = 1e-6  # of the largest weight of a combination: smaller ones are rounding
 
@@ -175,6 +176,7 @@ class CalibrationProblem:
     def _fitted_poses(self, twin: Any, x: Array, poses: Poses) -> Poses:
         """Poses whose open motions fit their measurements best."""
         batch = self.batch
+        size = np.inf
         for _ in range(INNER if self.open else 0):
             scene = batch.scene(twin, poses, np.zeros((batch.unknowns, *self.readings.shape)))
             _, equations = batch.with_slopes(batch.equations(scene), self.count, batch.unknowns)
@@ -189,7 +191,8 @@ class CalibrationProblem:
             poses, closed = batch.closed(twin, batch.moved(poses, step))
             if not closed.all():
                 raise self.unreached(np.flatnonzero(~closed))
-            if np.abs(step / batch.units).max(initial=0.0) < 1e-13:
+            before, size = size, float(np.abs(step / batch.units).max(initial=0.0))
+            if size < STILL or STILL**0.5 > size > 0.5 * before:  # rounding makes no step smaller
                 break
         return poses
 
