@@ -18,6 +18,7 @@ from support.stop_robots import ball
 
 import parflex
 from parflex.bodies.superelement import damping_note
+from parflex.calibration.calibrate import _dependencies
 from parflex.cli.identification import _unsaved_option_warnings
 from parflex.cli.output import diagnostic_of
 from parflex.cli.view import _tell
@@ -84,6 +85,13 @@ def diagnostics_of(function, wrong):
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore", parflex.ParflexWarning)
         return list(function(wrong, Path(folder), patch))
+
+
+@case("hardly-determined")
+def _(wrong, folder, patch):
+    J = np.array([[1.0, 1.0], [0.0, 0.01 if wrong else 1.0]])  # two numbers that act almost alike
+    numbers = dict.fromkeys(("arm", "rod"), Fake(inflation=100.0))
+    yield from _dependencies(list(numbers), J, np.zeros(2, dtype=bool), numbers)
 
 
 @pytest.mark.parametrize("code", sorted(CODES))

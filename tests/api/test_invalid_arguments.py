@@ -258,7 +258,7 @@ def test_a_response_takes_one_frequency_and_refuses_what_is_none(oscillator):
 
 
 def test_modes_without_lines_are_refused_in_one_sentence(oscillator):
-    with pytest.raises(parflex.InputError, match="has no lines that show a mode"):
+    with pytest.raises(parflex.InputError, match="has no extent"):
         parflex.draw_modes(parflex.natural_frequencies(oscillator))
 
 

@@ -155,7 +155,7 @@ def test_control_does_not_drop_turns_of_coupled_joints():
     run = parflex.run_control(five, f"line:x={x},time=0.4", "ctc")
     assert run.columns["q.motor"][-1] == pytest.approx(9.0, abs=0.01)  # a turn more is 6.28
     k = 150
-    rates, effort = ({"motor": run.columns[f"{word}.motor"][k]} for word in ("qd", "effort"))
+    rates, effort = {"motor": run["qd.motor"][k]}, {"motor": run["effort.motor"][k - 1]}  # before the sample
     at = parflex.configure(five, {"motor": run.columns["q.motor"][k]})
     told = parflex.forward_dynamics(five, at, rates, effort, reactions=True).reactions["couplings"]
     for name, entry in told.items():

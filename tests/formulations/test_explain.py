@@ -24,7 +24,7 @@ KEYS = ["bodies", "coordinates", "loops", "dependent", "motors", "models", "prog
 def equations_of_the_page() -> set[int]:
     """Return the numbers of the equations of the theory page."""
     text = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
-    return {int(number) for number in re.findall(r" \((\d+)\)$", text, flags=re.M)}
+    return {int(number) for number in re.findall(r"\\tag\{(\d+)\}$", text, flags=re.M)}
 
 
 @pytest.mark.few("3rrr", "bricard", "dualemps")

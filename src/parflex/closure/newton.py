@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,8 +28,7 @@ CORRECTIONS = 8  # steps of Newton's method after one of a way
 NEAR = 1e-6  # of the typical length: points of a way, from which Newton closes the same assembly
 
 
-@dataclass(frozen=True, eq=False)
-class _Point:
+class _Point(NamedTuple):
     """Positions that a search has reached, with the openings there (typical lengths) and their slopes."""
 
     q: Array
