@@ -108,9 +108,33 @@ def test_undetermined_combinations_are_named():
     found = parflex.calibrate(robot, data, SIX[:3] + SIX[5:], columns=columns)
     sets = [set(item) for item in found.undetermined]
     assert {"bed.height", *SIX[:3]} in sets  # a bed that is higher by as much as all endstops
+    for item in found.undetermined:
+        steps = {name: found.parameters[name].value - found.parameters[name].before for name in item}
+        assert sum(weight * steps[name] for name, weight in item.items()) == pytest.approx(0.0, abs=1e-15)
+        assert max(map(abs, steps.values())) > 1e-4
     assert not found.parameters["bed.height"].determined
     assert found.parameters["bed.height"].deviation is None
     assert found.parameters["constants.radius"].determined
+
+
+def test_large_residuals_do_not_widen_a_prior(tmp_path):
+    robot, heights = parflex.load("linear-delta"), 4e-5 * np.random.default_rng(1).standard_normal(41)
+    columns = {"motors": {f"{leg}.carriage": f"{leg}.carriage" for leg in "abc"},
+               "contact": [{"plane": "bed", "height": "h", "deviation": 1e-5}]}  # fmt: skip
+    columns |= {"planes": {"bed": {}}}
+    data, names = {**table(touches(TRUE)), "h": heights}, [*SIX[:3], "bed.height"]
+    found = parflex.calibrate(robot, data, names, columns=columns, tolerances={"bed.height": 1e-4})
+    assert "model-error" in [note.code for note in found.diagnostics]
+    assert found.parameters["bed.height"].deviation == pytest.approx(1e-4, rel=1e-6)  # only the prior determines it
+    del columns["contact"][0]["deviation"]
+    with pytest.raises(parflex.InputError, match="nothing weighs it against priors"):
+        parflex.calibrate(robot, data, names, columns=columns, tolerances={"bed.height": 1e-4})
+    with pytest.raises(parflex.ParflexError, match="radius") as error:
+        parflex.calibrate(robot, data, "radius")
+    assert "'constants.radius'" in error.value.hint
+    (tmp_path / "touches.csv").write_text("a;b\n0,3;0,4\n")
+    with pytest.raises(parflex.InputError, match="has semicolons"):
+        parflex.calibrate(robot, tmp_path / "touches.csv", SIX)
 
 
 def test_the_file_has_the_numbers_and_the_readings(tmp_path, capsys):
