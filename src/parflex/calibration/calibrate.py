@@ -140,7 +140,7 @@ class Calibrated(Fit):
 
     @property
     def figures(self) -> list[tuple[str, float]]:
-        """What a table tells of the fit: names with units, and values."""
+        """Figures of the fit for tables: names with units, and values."""
         unit = "m" if any(gauge["unit"] == "m" for gauge in self.gauges.values()) else "rad"
         rows = [(f"rms before ({unit})", self.rms_before), (f"rms after ({unit})", self.rms_after)]
         rows += [(f"rms of rows held out ({unit})", self.rms_held_out)] if self.rms_held_out is not None else []
