@@ -1,11 +1,14 @@
 """Calibrations of robots whose numbers are known: recovery, coverage of intervals, plans, error budgets."""
 
+import re
+
 import numpy as np
 import pytest
 from support.calibrations import BENCHES, Bench
 from support.command_line import answered, refused
 
 import parflex
+from parflex.parameters.design_numbers import number_at
 
 REFITS = 200
 # 200 x 4 numbers, correlated: the share of a right interval is within 2 % of 95 % but for one seed in twenty
@@ -94,7 +97,7 @@ def test_readings_with_noise_place_the_poses_of_redundant_motors():
     assert found.values == pytest.approx(list(bench.truth().values()), abs=1e-10)
 
 
-def test_outliers_count_less_by_the_loss_of_huber_and_priors_hold_what_is_not_measured():
+def test_outliers_count_less_by_the_loss_of_huber_and_priors_hold_what_is_not_measured(tmp_path):
     bench = BENCHES["5r"]
     data, truth = bench.data(), bench.truth()
     rng = np.random.default_rng(3)
@@ -106,10 +109,14 @@ def test_outliers_count_less_by_the_loss_of_huber_and_priors_hold_what_is_not_me
         found = parflex.calibrate(bench.robot(), noisy, keys, columns=bench.columns(), loss=loss)
         errors[loss] = max(abs(found.parameters[key].value - truth[key]) for key in keys)
     assert errors["huber"] < 0.2 * errors["linear"]
-    tight = parflex.calibrate(
-        bench.robot(), data, keys, columns=bench.columns(), tolerances=dict.fromkeys(keys[:1], 1e-9)
-    )
+    prior = {keys[0]: 1e-9}
+    tight = parflex.calibrate(bench.robot(), data, keys, columns=bench.columns(), tolerances=prior)
     assert tight.parameters[keys[0]].value == pytest.approx(0.3, abs=1e-7)
+    tight.to_file(tmp_path / "mine.toml")
+    program = parflex.model(parflex.load(tmp_path / "mine.toml"), "inverse", coordinates="platform")
+    literals = np.array(re.findall(r"\d+\.\d+", "".join(program.files("c").values())), dtype=float)
+    for key in bench.changes:  # generated C has the calibrated numbers
+        assert np.abs(literals - tight.parameters[key].value).min() < 1e-14
 
 
 def test_planned_poses_determine_more_than_random_ones_and_deviations_are_those_of_fits(tmp_path, capsys):
@@ -148,13 +155,9 @@ def test_an_error_budget_is_the_change_of_the_pose_at_fixed_motors(capsys, tmp_p
     here = parflex.configure(robot)
     motors = {motor: float(here.q[robot.coordinates.index(motor)]) for motor in robot.motors}
     for key, deviation in deviations.items():
-        ends = [
-            parflex.frames(changed, motors)["platform"].position
-            for side in (1, -1)
-            for changed in [
-                parflex.load("gough-stewart", settings={key: _number(robot, key) + side * 1e-2 * deviation})
-            ]
-        ]
+        values = [number_at(robot, key) + side * 1e-2 * deviation for side in (1, -1)]
+        changed = [parflex.load("gough-stewart", settings={key: value}) for value in values]
+        ends = [parflex.frames(one, motors)["platform"].position for one in changed]
         slope = (ends[0] - ends[1]) / 2e-2
         assert [found.contributions[key][axis] for axis in "xyz"] == pytest.approx(slope, abs=1e-9)
     assert found.total["position"] ** 2 == pytest.approx(
@@ -168,9 +171,3 @@ def test_an_error_budget_is_the_change_of_the_pose_at_fixed_motors(capsys, tmp_p
     answer = answered(capsys, *words, "--map", "x=-0.1:0.1:3,y=-0.1:0.1:3", "--figure", str(figure))
     assert len(answer["poses"]) == 9 and figure.exists()
     assert "positive" in refused(capsys, *words[:3], "constants.radius=-1")["message"]
-
-
-def _number(robot, key):
-    from parflex.parameters.design_numbers import number_at
-
-    return number_at(robot, key, "keys")
