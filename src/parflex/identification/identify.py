@@ -61,6 +61,7 @@ from parflex.identification.result import (
     validation_of,
 )
 from parflex.identification.unknowns import taken_from_file, unknowns
+from parflex.records import count_of
 from parflex.robot.robot import Robot
 
 if TYPE_CHECKING:
@@ -217,6 +218,12 @@ def identify(
         }  # fmt: skip
     taken = taken_from_file(robot, every)
     steps = processing_steps(used, choice, estimator, fitted, regressor, omitted_rows, taken)
+    unsure = sum(not each.essential for each in parameters.values())
+    if unsure:
+        steps.append(
+            f"intervals: those of {unsure} of {count_of(len(parameters), 'parameter')} contain zero; record a more "
+            "exciting motion to determine them"
+        )
     if gains:
         known = [f"{item.payload[0]:.4g} kg in {Path(item.name).name}" for item in used if item.payload]
         steps.append(
