@@ -16,6 +16,7 @@ from parflex.identification.diagnostics import (
     contradicting_sensors,
     dead_channels,
     failed_validations,
+    hardly_determined,
     impossible_parameters,
     misfits_of_rows,
     open_loops,
@@ -61,7 +62,6 @@ from parflex.identification.result import (
     validation_of,
 )
 from parflex.identification.unknowns import taken_from_file, unknowns
-from parflex.records import count_of
 from parflex.robot.robot import Robot
 
 if TYPE_CHECKING:
@@ -201,6 +201,7 @@ def identify(
         diagnostics += residuals_above_noise(simulated.misfits() if simulated else of_rows, of_rows)
     if estimator in ("ols", "wls", "irls"):  # instruments and simulated positions have no noise
         diagnostics += position_noise_bias(regressor, kept_columns, used, parts, choice, fitted)
+    diagnostics += hardly_determined(parameters)
     diagnostics += impossible_parameters(regressor, record_base, solvable, fitted, parameters, rows)
     diagnostics += simulated.diagnostics if simulated else []
     diagnostics += failed_validations(regressor.rows, errors, later)
@@ -218,12 +219,6 @@ def identify(
         }  # fmt: skip
     taken = taken_from_file(robot, every)
     steps = processing_steps(used, choice, estimator, fitted, regressor, omitted_rows, taken)
-    unsure = sum(not each.essential for each in parameters.values())
-    if unsure:
-        steps.append(
-            f"intervals: those of {unsure} of {count_of(len(parameters), 'parameter')} contain zero; record a more "
-            "exciting motion to determine them"
-        )
     if gains:
         known = [f"{item.payload[0]:.4g} kg in {Path(item.name).name}" for item in used if item.payload]
         steps.append(
