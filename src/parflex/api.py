@@ -658,7 +658,7 @@ WORDS: dict[str, Word] = {
     "tolerance": Word(
         "float",
         "m",
-        "Largest error of positions in a step; angles times the typical length.",
+        "Largest error of positions in a step; angles times the characteristic length.",
         _number(above=0.0, example=1e-3),
     ),
     "radius": Word("float", "dimensionless", "Spectral radius of generalized-alpha: 1 damps nothing, 0 most.", _share),

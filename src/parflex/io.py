@@ -293,6 +293,9 @@ def table_rows(path: str | Path, key: str, form: str) -> tuple[list[str], list[l
     if not lines:
         raise InputError("the file is empty", file=str(path), key=key, value=str(path), hint=form)
     names = [name.strip() for name in lines[0][1]]
+    if len(names) == 1 and ";" in names[0]:
+        text, hint = "has semicolons", "use commas between fields, and points in numbers"
+        raise InputError(text, file=str(path), key=key, value=names[0][:60], hint=hint)
     for name in names:
         if names.count(name) > 1:
             text, hint = f"two columns are named '{name}'", "give each column its own name"

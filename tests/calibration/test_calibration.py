@@ -44,13 +44,6 @@ def table(travels, heights=None):
 TRUE = linear_delta.NOMINAL + np.array([-2.6e-3, -7e-4, -8e-4, -4e-3, 4e-3, 1.5e-3])
 
 
-def test_exact_touches_give_the_numbers_back():
-    found = parflex.calibrate(parflex.load("linear-delta"), table(touches(TRUE)), SIX)
-    assert found.values == pytest.approx(TRUE, abs=1e-10)
-    assert found.rms_after < 1e-13  # rounding of positions of 1 m
-    assert not found.undetermined
-
-
 def test_touches_with_noise_agree_with_scipy_on_the_closed_form():
     travels = touches(TRUE)
     heights = 3e-5 * np.random.default_rng(1).standard_normal(len(travels))
@@ -108,9 +101,27 @@ def test_undetermined_combinations_are_named():
     found = parflex.calibrate(robot, data, SIX[:3] + SIX[5:], columns=columns)
     sets = [set(item) for item in found.undetermined]
     assert {"bed.height", *SIX[:3]} in sets  # a bed that is higher by as much as all endstops
+    for item in found.undetermined:
+        steps = {name: found.parameters[name].value - found.parameters[name].before for name in item}
+        assert sum(weight * steps[name] for name, weight in item.items()) == pytest.approx(0.0, abs=1e-15)
+        assert max(map(abs, steps.values())) > 1e-4
     assert not found.parameters["bed.height"].determined
     assert found.parameters["bed.height"].deviation is None
     assert found.parameters["constants.radius"].determined
+
+
+def test_large_residuals_do_not_widen_a_prior():
+    robot, rng = parflex.load("linear-delta"), np.random.default_rng(1)
+    contact = {"plane": "bed", "height": "platform.z", "deviation": 1e-5}
+    motors = {f"{leg}.carriage": f"{leg}.carriage" for leg in "abc"}
+    columns = {"motors": motors, "planes": {"bed": {}}, "contact": [contact]}
+    given = [table(touches(TRUE), 4e-5 * rng.standard_normal(41)), [*SIX[:3], "bed.height"]]
+    found = parflex.calibrate(robot, *given, columns=columns, tolerances={"bed.height": 1e-4})
+    assert "model-error" in [note.code for note in found.diagnostics]
+    assert found.parameters["bed.height"].deviation == pytest.approx(1e-4, rel=1e-6)  # only the prior determines it
+    del contact["deviation"]
+    with pytest.raises(parflex.InputError, match="nothing weighs it against priors"):
+        parflex.calibrate(robot, *given, columns=columns, tolerances={"bed.height": 1e-4})
 
 
 def test_the_file_has_the_numbers_and_the_readings(tmp_path, capsys):
@@ -156,6 +167,11 @@ def test_bad_input_is_refused(tmp_path, capsys):
         parflex.calibrate(robot, data, SIX, columns={"motors": {"a.carriage": {"column": "a", "gain": "mm"}}})
     with pytest.raises(parflex.InputError, match="no rows"):
         parflex.calibrate(robot, [], SIX)
+    (tmp_path / "touches.csv").write_text("a;b\n0,3;0,4\n")
+    for bad, hint in ((data, "did you mean 'constants.radius'"), (tmp_path / "touches.csv", "use commas")):
+        with pytest.raises(parflex.ParflexError) as error:
+            parflex.calibrate(robot, bad, "radius")
+        assert hint in error.value.hint
     (tmp_path / "short.csv").write_text("a.carriage,b.carriage,c.carriage,platform.z\n0.3,0.3,0.3\n")
     error = refused(capsys, "calibrate", "linear-delta", str(tmp_path / "short.csv"), "--vary", SIX[5])
     assert "line 2 has 3 fields" in error["message"]

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.special
 
 from parflex.calibration.measurements import POSITION, TURN, MapReader, Measurements
-from parflex.calibration.problem import CalibrationProblem, State, combinations, determined, least_squares
+from parflex.calibration.problem import SHOWN, CalibrationProblem, State, combinations, determined, least_squares
 from parflex.checks import one_of
 from parflex.design.sensitivity import checked_keys
 from parflex.diagnostics import Diagnostic
@@ -66,7 +66,7 @@ class Calibrated(Fit):
     Attributes
     ----------
     undetermined : list[dict[str, float]]
-        Combinations of numbers that the measurements do not determine: weights by name. They stay as they start.
+        Combinations of numbers that the measurements do not determine: weights by name. They stay at their start.
     residuals : dict[str, Array]
         Measured less fitted values by gauge, one for each row (m, rad); NaN where a row has none.
     residuals_before : dict[str, Array]
@@ -86,7 +86,9 @@ class Calibrated(Fit):
     condition : float
         Condition number of the weighted Jacobian with columns of unit length.
     noise : float
-        Root mean square of residuals over deviations (over the unit of length or angle where none are given).
+        Root mean square of residuals over deviations; where none are given, the estimated deviation of a measurement.
+    noise_unit : str
+        Unit of this deviation, empty where deviations are given.
     places : Array
         Position of the measured frame in each row (m), for figures.
     keys : list[str]
@@ -103,6 +105,7 @@ class Calibrated(Fit):
     rms_held_out: float | None
     condition: float
     noise: float
+    noise_unit: str
     places: Array = field(repr=False)
     keys: list[str] = field(repr=False)
 
@@ -125,7 +128,8 @@ class Calibrated(Fit):
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        words = ("robot", "rows", "held_out", "gauges", "rms_before", "rms_after", "rms_held_out", "condition", "noise")
+        words = ("robot", "rows", "held_out", "gauges", "rms_before", "rms_after", "rms_held_out", "condition", "noise",
+                 "noise_unit")  # fmt: skip
         return {
             **{word: getattr(self, word) for word in (*words, "undetermined")},
             "parameters": {name: item.as_dict() for name, item in self.parameters.items()},
@@ -133,6 +137,16 @@ class Calibrated(Fit):
             "residuals": {name: _listed(values) for name, values in self.residuals.items()},
             "residuals_before": {name: _listed(values) for name, values in self.residuals_before.items()},
         }
+
+    @property
+    def figures(self) -> list[tuple[str, float]]:
+        """Figures of the fit for tables: names with units, and values."""
+        unit = "m" if any(gauge["unit"] == "m" for gauge in self.gauges.values()) else "rad"
+        rows = [(f"rms before ({unit})", self.rms_before), (f"rms after ({unit})", self.rms_after)]
+        rows += [(f"rms of rows held out ({unit})", self.rms_held_out)] if self.rms_held_out is not None else []
+        estimated = f"estimated deviation of a measurement ({self.noise_unit})"
+        noise = estimated if self.noise_unit else "residuals over deviations"
+        return [*rows, ("condition number", self.condition), (noise, self.noise)]
 
     def _told(self) -> str:
         change = f"rms {self.rms_before:.3g} to {self.rms_after:.3g}"
@@ -200,8 +214,12 @@ def chosen_names(robot: Robot, measurements: Measurements, vary: Any, prior: Map
         names = checked_keys(robot, keys) if keys else []
     except ParflexError as error:
         error.key = "vary"
-        near = did_you_mean(str(error.value), extras)
+        word = next((key for key in keys if f"'{key}'" in error.message), "")
+        near = did_you_mean(word, extras)
+        known = [*(f"constants.{name}" for name in robot.description.constants), *extras]
+        whole = [name for name in known if name.endswith(f".{word}")]
         error.hint = f"{error.hint}; of the map: {near}" if near.startswith("did") else error.hint
+        error.hint = f"did you mean '{whole[0]}'?" if whole else error.hint
         raise
     names += [name for name in extras if name in words or extras[name].fitted]
     if not names:
@@ -240,27 +258,30 @@ def held_rows(rows: Sequence[str], hold_out: Sequence[str] | str) -> list[int]:
 def fitted(problem: CalibrationProblem, loss: str, apart: Sequence[int]) -> Calibrated:
     """The fit of a problem: the determined combinations move, the others stay as they start."""
     refuse_mixed_deviations(problem)
-    x = align_bases(problem)
+    first = x = align_bases(problem)
     before = problem.at(x)
     values, J = problem.weighted(x)
     refuse_units(problem, before)
     refuse_few(problem, before)
-    open_ones = determined(J)
-    scale = HUBER
+    found, again, scale = None, determined(J), HUBER
     for _ in range(ROUNDS):
-        x = least_squares(problem, x, open_ones.directions, "linear", 1.0)
+        lost = again.undetermined
+        if found is not None and lost.shape == found.undetermined.shape:
+            turned = lost - found.undetermined @ (found.undetermined.T @ lost)
+            if np.abs(turned).max(initial=0.0) < SHOWN:
+                break
+        found = again
+        x = least_squares(problem, x - lost @ (lost.T @ (x - first)), found.directions, "linear", 1.0)
         values, J = problem.weighted(x)
         again = determined(J)
-        if again.directions.shape == open_ones.directions.shape:
-            break
-        open_ones = again
+    assert found is not None
     if loss == "huber":
         known = np.isfinite(problem.deviations[problem.used]).all()
         for _ in range(ROUNDS):
             scale = HUBER * (1.0 if known else MEDIAN * float(np.median(np.abs(values))) or 1.0)
-            x = least_squares(problem, x, open_ones.directions, "huber", scale)
+            x = least_squares(problem, x, found.directions, "huber", scale)
             values, J = problem.weighted(x)
-    return report(problem, before, problem.at(x), replace(determined(J), directions=open_ones.directions), values, J,
+    return report(problem, before, problem.at(x), replace(found, condition=determined(J).condition), values, J,
                   scale if loss == "huber" else np.inf, apart)  # fmt: skip
 
 
@@ -268,8 +289,13 @@ def fitted(problem: CalibrationProblem, loss: str, apart: Sequence[int]) -> Cali
 
 
 def refuse_mixed_deviations(problem: CalibrationProblem) -> None:
-    """Refuse quantities of several units without deviations: nothing weighs them against each other."""
+    """Refuse quantities of several units, or priors, without deviations: nothing weighs them against each other."""
     known = np.isfinite(problem.deviations) | ~problem.used
+    if not known.all() and (problem.prior > 0).any():
+        name = problem.labels[int(np.flatnonzero(~known.all(axis=0))[0])]
+        text = f"'{name}' has no deviation, and nothing weighs it against priors (tolerances)"
+        hint = "give a deviation to all measurements (deviation, rotation_deviation)"
+        raise InputError(text, key="columns", value=name, hint=hint)
     units = {unit for unit, used in zip(problem.units, problem.used.T, strict=True) if used.any()}
     if known.all() or (len(units) == 1 and not (np.isfinite(problem.deviations) & problem.used).any()):
         return
@@ -358,6 +384,7 @@ def report(
     large = known and freedom > 0 and square * freedom > scipy.special.chdtri(freedom, CHANCE)
     estimated = (large or not known) and freedom > 0
     scale = np.sqrt(square) if estimated else 1.0
+    J[int(problem.used.sum()) :] *= scale  # residuals that are larger than expected say nothing of the priors
     inner = np.linalg.pinv(J @ directions)
     covariance = directions @ (inner @ inner.T) @ directions.T * scale**2
     width = float(scipy.special.stdtrit(freedom, 0.975) if estimated else scipy.special.ndtri(0.975))
@@ -398,7 +425,9 @@ def report(
         held_out=[measured.rows[k] for k in apart], gauges=gauges,
         rms_before=_rms(before.residuals[problem.used & main]) or 0.0,
         rms_after=_rms(after.residuals[problem.used & main]) or 0.0, rms_held_out=_rms(after.residuals[held & main]),
-        condition=found.condition, noise=float(np.sqrt(square)), places=_places(problem, after), keys=problem.keys,
+        condition=found.condition, noise=float(np.sqrt(square)),
+        noise_unit="" if known else problem.units[int(np.argmax(problem.used.any(axis=0)))],
+        places=_places(problem, after), keys=problem.keys,
     )  # fmt: skip
 
 
@@ -424,9 +453,9 @@ def _undetermined_note(undetermined: Sequence[Mapping[str, float]]) -> list[Diag
     if not undetermined:
         return []
     shown = [" ".join(f"{w:+.3g} {name}" for name, w in item.items()) for item in undetermined[:3]]
-    text = f"the measurements do not determine {count_of(len(undetermined), 'combination')} of the numbers, which stay "
-    text += f"as they start: {'; '.join(shown)}{'; ...' if len(undetermined) > 3 else ''}: vary fewer numbers, or "
-    return [Diagnostic("undetermined-parameters", f"{text}measure something else", value=len(undetermined))]
+    text = "the data do not determine these combinations, which stay at their start: "
+    text += f"{'; '.join(shown)}{'; ...' if len(undetermined) > 3 else ''}: hold one number of each, or give a prior"
+    return [Diagnostic("undetermined-parameters", text, value=len(undetermined))]
 
 
 def _dependencies(

@@ -4,8 +4,9 @@ At numbers x the unknown coordinates of each pose close its loops; by the implic
 by -E_u^+ E_x, with the derivatives E_u and E_x of the closed equations. Motions that readings leave open in a pose,
 as without values of a motor, are fitted to the measurements of that pose alone and eliminated by projection.
 
-A parameter is measured by the norm of its column of the weighted Jacobian. Combinations whose singular values are then
-rounding are not determined: the fit leaves them where they start.
+A parameter is measured by the norm of its column of the weighted Jacobian. Directions whose singular values are then
+rounding are not determined: the fit moves orthogonally to them, in the units of the file, so that the combinations of
+numbers by their weights stay as they start.
 """
 
 from __future__ import annotations
@@ -273,7 +274,10 @@ class Determined(Record):
 
 
 def determined(J: Array) -> Determined:
-    """Split the parameters of a weighted Jacobian by its singular values, with columns of unit length."""
+    """Split the parameters of a weighted Jacobian by its singular values, with columns of unit length.
+
+    Determined directions are orthogonal to the undetermined ones, which are orthonormal, both in the units of the file.
+    """
     sizes = np.linalg.norm(J, axis=0)
     units = 1.0 / np.where(sizes > 0, sizes, 1.0)
     _, values, V = np.linalg.svd(np.linalg.qr(J * units, mode="r"), full_matrices=True)
@@ -281,7 +285,9 @@ def determined(J: Array) -> Determined:
     good = values > ROUNDING * max(values.max(initial=0.0), 1e-300)
     condition = float(values[good].max() / values[good].min()) if good.any() else 1.0
     loose = np.abs(V[~good]).max(axis=0, initial=0.0) > SHOWN
-    return Determined(units[:, None] * V[good].T, units[:, None] * V[~good].T, loose, condition)
+    lost = np.linalg.qr(units[:, None] * V[~good].T)[0]
+    directions = units[:, None] * V[good].T
+    return Determined(directions - lost @ (lost.T @ directions), lost, loose, condition)
 
 
 def combinations(names: Sequence[str], undetermined: Array) -> list[dict[str, float]]:

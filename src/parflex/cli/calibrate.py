@@ -62,11 +62,8 @@ def calibrate(
         if item.interval is not None:
             known = (item.deviation, "{:.6g} ... {:.6g}".format(*item.interval))
         rows.append((name, item.before, item.value, *known, item.unit))
-    fit = [("rms before", result.rms_before), ("rms after", result.rms_after)]
-    fit += [("rms of rows held out", result.rms_held_out)] if result.rms_held_out is not None else []
-    fit += [("condition number", result.condition), ("residuals over deviations", result.noise)]
     head = ["number", "before", "value", "deviation", "95 %", "unit"]
-    tables: list[Table] = [(f"{robot.name}: calibrated numbers", head, rows), ("fit", ["", ""], fit)]
+    tables: list[Table] = [(f"{robot.name}: calibrated numbers", head, rows), ("fit", ["", ""], result.figures)]
     if result.undetermined:
         lost = [(k + 1, name, w) for k, item in enumerate(result.undetermined) for name, w in item.items()]
         tables.append(("not determined", ["combination", "number", "weight"], lost))

@@ -448,7 +448,7 @@ OPTIONS: dict[str, Option] = {
     "method": Option("NAME", "gauss4, gauss6, rk4, dopri5 or generalized-alpha; default: gauss6, with --step gauss4."),
     "tolerance": Option(
         "E",
-        "What positions may err by in a step, m, angles times the typical length; without --step it chooses steps; "
+        "What positions may err by in a step, m, angles times the characteristic length; it chooses steps; "
         "default: 1e-8 of how far the robot has moved.",
     ),
     "check_steps": Option(help="Run again with half the steps for the error of the run; default: with a tolerance."),
@@ -530,7 +530,7 @@ OPTIONS: dict[str, Option] = {
     "harmonics": Option("N"),
     "seed": Option(help="Seed of the random numbers."),
     "excite.amplitude": Option(
-        help="Reach of all motors about home, within the limits of the file, rad or typical lengths; default: 0.5 for "
+        help="Reach of all motors about home, within limits, rad or characteristic lengths; default: 0.5 for "
         "motors without limits."
     ),
     "workspace": Option("x=LOW:HIGH,...", read=_region),

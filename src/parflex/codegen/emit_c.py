@@ -107,7 +107,7 @@ def _return_lines(program: Program, tolerance: float) -> list[str]:
     return [
         " *",
         f" * Returns the status, which is also y[{program.status}]: 0 if the Newton steps converged, with a residual",
-        f" * below {tolerance:g} of the typical length, and y is finite; else 1, and y must not be used.",
+        f" * below {tolerance:g} of the characteristic length, and y is finite; else 1, and y must not be used.",
         *[" * 2 if an effort exceeds its limits."] * limited,
     ]
 

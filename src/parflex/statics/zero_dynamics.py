@@ -89,8 +89,9 @@ def driven_rows(here: Configuration, frame: str, spare: bool = False) -> Array:
     rows = rows[robot.tree.components]
     motors = len(robot.actuated)
     if len(rows) > motors or (len(rows) < motors and not spare):
-        text = f"'{frame}' moves in {len(rows)} directions, but there are {motors} motors"
-        hint = "bodies deform, and motors cannot hold all of it: give the motion of the motors, or use rigid=True"
+        text = f"'{frame}' moves in {len(rows)} directions, and {motors} motors cannot drive all of them: bodies deform"
+        names = "=..., ".join(robot.actuated_names[:2])
+        hint = f"give the motion of the motors ({names}=...), or use rigid=True"
         raise InputError(text, key="motion", value=frame, hint=hint)
     return rows
 

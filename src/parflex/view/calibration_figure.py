@@ -107,15 +107,7 @@ def calibration_page(found: Calibrated) -> str:
         known = ["not determined", "", ""] if item.interval is None else [item.deviation, *item.interval]
         inflation = "" if item.inflation is None else item.inflation
         numbers.append([name, item.before, item.value, *known, item.unit, inflation])
-    summary = [
-        ["rows", len(found.rows)],
-        ["rms before", found.rms_before],
-        ["rms after", found.rms_after],
-        ["condition number", found.condition],
-        ["residuals over deviations", found.noise],
-    ]
-    if found.rms_held_out is not None:
-        summary.insert(3, [f"rms of {len(found.held_out)} rows held out", found.rms_held_out])
+    summary = [("rows", len(found.rows)), ("rows held out", len(found.held_out)), *found.figures]
     gauges = [[name, item["before"], item["after"], item["unit"]] for name, item in found.gauges.items()]
     lost = [[name, weight, k + 1] for k, item in enumerate(found.undetermined) for name, weight in item.items()]
     parts = [
