@@ -29,7 +29,7 @@ TARGETS = (
 STARTS = ("guess", "last", "last_position", "last_turn")
 ITERATING = [("delta", "step"), ("delta", "geometry"), ("3rrr", "step"), ("four-bar", "geometry")]
 ITERATING += [("3rrr", model) for model in ("geometry-direct", "geometry-redundant", "classical-step")]
-OPEN, SINGLE = 1e-8, 100  # of the typical length, and how much more in single precision
+OPEN, SINGLE = 1e-8, 100  # of the characteristic length, and how much more in single precision
 FAR = 1.2  # rad and m, from where three Newton steps do not converge
 
 
@@ -91,7 +91,7 @@ def test_the_c_function_returns_the_status(name, model, float32, tmp_path):
     tolerance = OPEN * robot(name).tree.length * (SINGLE if float32 else 1)
     assert y[0, -2] < tolerance and not y[1, -2] < tolerance
     header = (tmp_path / f"{identifier(program.name)}.h").read_text()
-    tolerance = f"{1e-6 if float32 else 1e-8:g} of the typical length"
+    tolerance = f"{1e-6 if float32 else 1e-8:g} of the characteristic length"
     assert f"int {identifier(program.name)}(" in header and tolerance in header
 
 

@@ -154,4 +154,4 @@ def test_springs_are_identified_by_simulation_together_with_a_cable():
     for name, value in true.items():
         one = found.parameters[name]
         assert abs(one.value - value) < 3 * one.deviation < 0.1 * value, name
-    assert not found.warnings
+    assert {each.code for each in found.diagnostics} <= {"hardly-determined"}

@@ -57,17 +57,25 @@ def identify(
     answer["diagnostics"] = diagnostics
     rows = []
     for name, entry in result.parameters.items():
-        relative, essential = f"{100 * entry.relative:.3g} %", "yes" if entry.essential else "no"
-        rows.append((name, entry.value, entry.deviation, entry.deviation_white, relative, essential, entry.unit))
-    more = [("relative error, all motors", result.relative_error), ("condition number", result.condition)]
+        half, essential = entry.interval[1] - entry.value, "yes" if entry.essential else "no"
+        rows.append((name, entry.value, half, entry.unit, entry.deviation, essential))
+    unsure = sum(not entry.essential for entry in result.parameters.values())
+    more: list[tuple[str, Any]] = [
+        ("intervals that contain zero", f"{unsure} of {len(rows)}"),
+        ("relative error, all motors", result.relative_error),
+        ("condition number", result.condition),
+    ]
     if result.validation is not None:
         more.append(("relative error, validation", result.validation["relative_error"]))
     if result.physical is not None:
         more.append(("relative error, bodies that can be", result.physical["relative_error"]))
     more += [(f"relative error of {name}", entry["relative_error"]) for name, entry in result.per_motor.items()]
     more += [(f"noise of {name} (N, N m)", entry["noise"]) for name, entry in result.per_motor.items()]
-    head = ["parameter", "value", "deviation", "white", "relative", "essential", "unit"]
+    head = ["parameter", "value", "± 95 %", "unit", "deviation", "essential"]
     tables: list[Table] = [(f"{robot.name}: parameters by {result.estimator}", head, rows)]
+    combined = [(name, entry.made_of) for name, entry in result.parameters.items() if entry.made_of != name]
+    if combined:
+        tables.append(("combinations", ["parameter", "stands for"], combined))
     if result.gains:
         gains = [(name, entry["value"], entry["deviation"]) for name, entry in result.gains.items()]
         tables.append(("drive gains", ["motor", "gain", "deviation"], gains))
@@ -113,7 +121,7 @@ def excite(
     step: float = 1e-3,
     out: str | None = None,
 ) -> Answer:
-    """Find a motion of the motors that tells the base parameters best, within limits."""
+    """Find a motion of the motors that determines the base parameters best, within limits."""
     options = {**locals()}
     from parflex import excite as excited
     from parflex.identification.excitation import check_motion_target, write_motion
@@ -135,11 +143,12 @@ def excite(
     for kind, name, entry in [*limits, ("distance", "", result.limits["distance"])]:
         values = [entry.get(word, "") for word in ("lowest", "highest", "largest")]
         rows.append((kind, name, *values, _said(entry.get("limits", entry.get("limit")))))
+    per_noise = "deviation (N, N m) by effort noise of 1 N (N m)"
     fit = [
         ("log det", result.log_det),
         ("condition number", result.condition),
-        ("deviations, geometric mean", result.deviations["geometric_mean"]),
-        ("deviations, largest", result.deviations["largest"]),
+        (f"{per_noise}, geometric mean", result.deviations["geometric_mean"]),
+        (f"{per_noise}, largest", result.deviations["largest"]),
     ]
     tables: list[Table] = [
         (f"{robot.name}: {len(result.parameters)} base parameters", ["", ""], fit),

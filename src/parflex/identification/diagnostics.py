@@ -484,6 +484,20 @@ def moved_by_noise(
 # -- physical consistency and validation -----------------------------------------------------------------------------
 
 
+def hardly_determined(parameters: Mapping[str, IdentifiedParameter]) -> list[Diagnostic]:
+    """Return how many parameters have an interval that contains zero, and another value in the robot file."""
+    unsure = {name: one for name, one in parameters.items() if one.file_value and not one.essential}
+    if not unsure:
+        return []
+    worst = max(unsure, key=lambda name: unsure[name].relative)
+    text = (
+        f"the recording hardly determines {len(unsure)} of {len(parameters)} parameters: their intervals contain zero, "
+        f"and the file has another value; the least certain is {worst}: record a more exciting motion, such as that "
+        "of parflex excite"
+    )
+    return [Diagnostic("hardly-determined", text, worst, unsure[worst].relative)]
+
+
 def impossible_parameters(
     regressor: Regressor, base: BaseColumns, identifiable: list[int], fitted: LeastSquaresFit,
     parameters: Mapping[str, IdentifiedParameter], rows: EffortRows,

@@ -47,7 +47,7 @@ BISECTIONS = 12  # of a size: limits are met to a thousandth
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Excitation(Answer):
-    """A motion of the motors that tells base parameters.
+    """A motion of the motors that determines base parameters.
 
     Attributes
     ----------
@@ -63,9 +63,10 @@ class Excitation(Answer):
         Largest values by kind with their limits: position, speed, effort, workspace, distance (1 at home, 0 at singular
         poses).
     parameters : list[str]
-        Base parameters that it is to tell.
+        Base parameters that it is to determine.
     deviations : dict[str, float]
-        Of parameters in usual units, for noise of 1 N or N m in one instant: geometric_mean, largest.
+        Of parameters for effort noise of 1 N or N m in one instant: geometric_mean, largest. Each as the effort (root
+        mean square, N or N m) that it causes in random motions near home.
     starts : list[float]
         Logarithms that all starts reached.
     """
@@ -105,7 +106,7 @@ def excite(
     starts: int = 4,
     progress: Callable[[int, int], None] | None = None,
 ) -> Excitation:
-    """A motion of the motors that tells the base parameters of a rigid robot best, within limits.
+    """A motion of the motors that determines the base parameters of a rigid robot best, within limits.
 
     Fourier series, at rest at both ends, that make the determinant of the information largest (D-optimal), by its exact
     gradient through the loops; the best of several starts.

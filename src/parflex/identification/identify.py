@@ -16,6 +16,7 @@ from parflex.identification.diagnostics import (
     contradicting_sensors,
     dead_channels,
     failed_validations,
+    hardly_determined,
     impossible_parameters,
     misfits_of_rows,
     open_loops,
@@ -200,6 +201,7 @@ def identify(
         diagnostics += residuals_above_noise(simulated.misfits() if simulated else of_rows, of_rows)
     if estimator in ("ols", "wls", "irls"):  # instruments and simulated positions have no noise
         diagnostics += position_noise_bias(regressor, kept_columns, used, parts, choice, fitted)
+    diagnostics += hardly_determined(parameters)
     diagnostics += impossible_parameters(regressor, record_base, solvable, fitted, parameters, rows)
     diagnostics += simulated.diagnostics if simulated else []
     diagnostics += failed_validations(regressor.rows, errors, later)

@@ -41,7 +41,7 @@ class IdentifiedParameter(Estimate):
     relative : float
         Deviation over the size of the value.
     essential : bool
-        Whether the record tells it from zero.
+        Whether its interval does not contain zero.
     file_value : float
         What the robot file says.
     made_of : str
@@ -185,41 +185,24 @@ class Identified(Fit):
 def identified_parameters(
     regressor: Regressor, base: BaseColumns, identifiable: list[int], fitted: LeastSquaresFit
 ) -> dict[str, IdentifiedParameter]:
-    """Parameters that a record tells, by name."""
+    """Return the parameters that a record determines, by name."""
     names = [unknown.name for unknown in regressor.unknowns]
     by_file = base.groups @ np.array([unknown.value for unknown in regressor.unknowns])
     terms = np.abs(base.groups) @ np.abs([unknown.value for unknown in regressor.unknowns])
     by_file = np.where(np.abs(by_file) > ROUNDING * terms, by_file, 0.0)
     white, robust = (np.sqrt(np.maximum(np.diag(C), 0.0)).tolist() for C in (fitted.white, fitted.robust))
     widths = scipy.special.stdtrit(fitted.freedoms, 0.975).tolist()
-    essential, parameters = essential_parameters(fitted), {}
+    parameters = {}
     for place, k in enumerate(identifiable):
         unknown, value, deviation = regressor.unknowns[base.kept[k]], float(fitted.values[place]), robust[place]
         half = widths[place] * deviation
         parameters[unknown.name] = IdentifiedParameter(
             value=value, deviation=deviation, unit=unknown.unit,
             interval=(value - half, value + half), deviation_white=white[place],
-            relative=deviation / abs(value) if value else float("inf"), essential=essential[place],
+            relative=deviation / abs(value) if value else float("inf"), essential=abs(value) > half,
             file_value=float(by_file[k]), made_of=grouped_text(base, names, k),
         )  # fmt: skip
     return parameters
-
-
-def essential_parameters(fitted: LeastSquaresFit) -> list[bool]:
-    """Return which parameters are left when the least certain is set to zero until no interval holds zero."""
-    values, white, robust, left = fitted.values, fitted.white, fitted.robust, np.ones(len(fitted.values), dtype=bool)
-    widths = scipy.special.stdtrit(fitted.freedoms, 0.975)
-    while left.any():
-        half = widths * np.sqrt(np.maximum(np.diag(robust), 1e-300))
-        sure = np.where(left, np.abs(values) / half, np.inf)
-        worst = int(np.argmin(sure))
-        if sure[worst] >= 1:
-            break
-        left[worst] = False
-        # least squares without a column are this linear function of those with it
-        without = np.eye(len(values)) - np.outer(white[:, worst], np.eye(len(values))[worst]) / white[worst, worst]
-        values, white, robust = without @ values, without @ white @ without.T, without @ robust @ without.T
-    return left.tolist()
 
 
 def prediction_of(record: Recording, prepared: tuple[Array, EffortRows, Array], values: Array) -> Prediction:

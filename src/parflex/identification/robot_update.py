@@ -48,7 +48,7 @@ def write_robot(
     if in_legs:
         settings |= _leg_settings(robot, in_legs, leg_of)
     write_text(path, extending_file_text(extended_name(robot), robot, settings, Path(path), "identified"))
-    return diagnostics + more
+    return [each.prefixed(f"{Path(path).name}: ") for each in diagnostics + more]
 
 
 def check_robot_target(path: str | Path, robot: Robot | None = None) -> None:
@@ -85,11 +85,12 @@ def changed_rows(
                if f"{symbol}[{link.name}]" in theta}  # fmt: skip
         for symbol in NEVER_NEGATIVE:
             if numbers.get(symbol, 0.0) < 0:
-                text = f"{symbol}[{link.name}] = {numbers[symbol]:.4g} is negative: the file has zero instead"
+                text = f"{symbol}[{link.name}] = {numbers[symbol]:.4g} is negative: zero is written instead"
                 diagnostics.append(_impossible(text, f"{symbol}[{link.name}]", numbers[symbol]))
                 numbers[symbol] = 0.0
         if numbers.get("M", 0.0) < 0:
-            text = f"M[{link.name}] = {numbers['M']:.4g} kg is negative: the file has it so, and is of no real robot"
+            cure = "identify with 'physical', or from a more exciting motion"
+            text = f"M[{link.name}] = {numbers['M']:.4g} kg is negative: {cure}"
             diagnostics.append(_impossible(text, f"M[{link.name}]", numbers["M"]))
         if friction == "none" and link.joint.one_axis and link.v.start in robot.actuated and _has_friction(link):
             numbers |= {"FV": 0.0, "FS": 0.0}
@@ -114,7 +115,7 @@ def _keep_static(link: Link, frame: schema.Frame, friction: dict[str, float]) ->
     friction["static"] = max(float(static), sliding)
     if static >= sliding:
         return []
-    text = f"static friction {static:g} of '{link.name}' is below its sliding friction: the file has {sliding:.4g}"
+    text = f"static friction {static:g} of '{link.name}' is below its sliding friction: {sliding:.4g} is written"
     return [_impossible(text, link.name, float(static))]
 
 
@@ -161,14 +162,14 @@ def changed_elements(
     for name in names:
         numbers = {symbol: theta[f"{symbol}[{name}]"] for symbol in SPRINGS if f"{symbol}[{name}]" in theta}
         if "k" in numbers and numbers["k"] <= 0:
-            text = f"k[{name}] = {numbers['k']:.4g} is not positive: the file has the spring as it was"
+            text = f"k[{name}] = {numbers['k']:.4g} is not positive: the spring is written as it was"
             diagnostics.append(_impossible(text, f"k[{name}]", numbers["k"]))
             numbers = {symbol: value for symbol, value in numbers.items() if symbol == "d"}
         kind = "coupling" if name in springs else "element"
         made = fields_of(numbers, "offset" if kind == "coupling" else "rest")
         for key in ("rest", "damping"):
             if made.get(key, 0.0) < 0:
-                text = f"the {key} of '{name}' is {made[key]:.4g}: the file has zero instead"
+                text = f"the {key} of '{name}' is {made[key]:.4g}: zero is written instead"
                 diagnostics.append(_impossible(text, name, made[key]))
                 made[key] = 0.0
         if made:

@@ -74,8 +74,9 @@ def identification_page(identified: Identified) -> str:
         card(
             f"Parameters by {identified.estimator}",
             table(rows, IDENTIFICATION_HEAD),
-            "<p>In brackets: not significant. The first interval is robust to correlation of the residuals, which "
-            "filtering causes; the second is the published convention for white residuals.</p>",
+            "<p>In brackets: not significant, the first interval contains zero. The first interval is robust to "
+            "correlation of the residuals, which filtering causes; the second is the published convention for "
+            "white residuals.</p>",
         ),
     ]  # fmt: skip
     if identified.gains:
