@@ -219,7 +219,9 @@ class _Writer:
         if self.robot.tree.planar and loop.kind == "revolute":
             carriers, kind = (), "3d"
         turned = bool(carriers)
-        first = compose(loop.first.rotation, loop.first.position, rotation_to(loop.u1) if turned else E3, np.zeros(3))
+        first = compose(
+            loop.first.rotation, loop.first.position, rotation_along(loop.u1) if turned else E3, np.zeros(3)
+        )
         self.frame(f"{loop.name}.A0" if carriers else f"{loop.name}.A", Place(loop.first.link, *first))
         before = f"{loop.name}.A0"
         for number, (word, axis) in enumerate(carriers, 1):
@@ -241,8 +243,8 @@ class _Writer:
         if not turned or loop.kind in ("point-on-plane", "point-on-line"):
             return E3
         if loop.kind == "prismatic":  # both places have the same axes
-            return rotation_to(loop.u1)
-        return rotation_to(loop.u2) if loop.kind != "universal" else rotation_to(loop.u2)[:, [2, 0, 1]]
+            return rotation_along(loop.u1)
+        return rotation_along(loop.u2) if loop.kind != "universal" else rotation_along(loop.u2)[:, [2, 0, 1]]
 
     def mimic(self, name: str, joints: tuple[str, ...], ratios: list[float], offset: float) -> None:
         """A joint that follows another."""
@@ -250,6 +252,17 @@ class _Writer:
             raise self.model.refuse(f"the coupling '{name}' of {len(joints)} joints", "export it as mjcf")
         words = {"joint": joints[1], "multiplier": repr(-ratios[1]), "offset": repr(offset)}
         SubElement(self.joints[joints[0]], "mimic", words)
+
+
+def rotation_along(u: Array) -> Array:
+    """Return axes with z along a unit vector and x near the base axis that is farthest from it.
+
+    Joints of closures start at zero, so these axes decide from which assembly an imported robot starts.
+    """
+    first = E3[int(np.argmin(np.abs(u)))]
+    x = first - u * (u @ first)
+    x = x / np.linalg.norm(x)
+    return np.stack([x, np.cross(u, x), u], axis=1)
 
 
 def roll_pitch_yaw(R: Array) -> Array:
