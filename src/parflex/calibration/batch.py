@@ -37,7 +37,7 @@ RANK = 1e-9  # of the largest singular value of scaled rows: smaller ones are ro
 WAY = 0.2  # rad or typical lengths of a motor between two poses on the path from home
 LONGEST = 50  # poses on the path: motors that are farther have other units, and are left to the search of single poses
 OPEN = 1e-6  # of the largest change of a loop: what is left of it, if larger, no motion closes
-TRIED = 3  # poses that no search reaches, before the others that are open are refused with them
+NAMED = 3  # unreachable poses that the search names before it ends: each may take half a second
 
 
 class SlopedRow(DualNumber):
@@ -351,15 +351,15 @@ class PoseBatch:
         return np.linalg.slogdet(J[:, chosen])[0], chosen
 
     def start(self, values: Array, fixed: Array) -> tuple[Poses, dict[int, ParflexError]]:
-        """Poses at fixed coordinates (poses x fixed) from home, and the errors of those that are not reached."""
+        """Poses at fixed coordinates (poses x fixed) from home, and the errors of the first that are not reached."""
         poses, good = self.from_home(values, fixed)
         errors: dict[int, ParflexError] = {}
         settings = {key: float(value) for key, value in zip(self.keys, values, strict=True)}
         robot: Robot | None = None
         for row in np.flatnonzero(~good).tolist():
+            if len(errors) == NAMED:
+                break
             try:
-                if len(errors) >= TRIED:
-                    raise next(iter(errors.values()))
                 robot = robot or (with_settings(self.robot, settings) if settings else self.robot)
                 given = dict(zip(map(self._name, self.fixed), fixed[row].tolist(), strict=True))
                 poses.q[row] = robot.assemble(given, near=self.robot.home)

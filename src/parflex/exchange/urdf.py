@@ -255,7 +255,7 @@ class _Writer:
 
 
 def rotation_along(u: Array) -> Array:
-    """Return axes with z along a unit vector and x near the base axis that is farthest from it.
+    """Return axes with z along a unit vector and x along the base axis most nearly normal to it.
 
     Joints of closures start at zero, so these axes decide from which assembly an imported robot starts.
     """
