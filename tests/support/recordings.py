@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import scipy.special
 
 import parflex
 from parflex.identification.regressor import Regressor
@@ -99,6 +100,16 @@ def true_values(found) -> Array:
 def errors(found) -> Array:
     """Errors of the base parameters of the 3rrr, in deviations."""
     return (found.values - true_values(found)) / [p.deviation for p in found.parameters.values()]
+
+
+def unlikely(found) -> bool:
+    """Return whether an error of a base parameter is so large by chance in one of a thousand records at most.
+
+    Errors over deviations have Student's distribution with the freedoms of the intervals, and there are several.
+    """
+    sizes = [(p.interval[1] - p.value) / p.deviation for p in found.parameters.values()]
+    chances = 2 * scipy.special.stdtr(scipy.special.stdtridf(0.975, sizes), -np.abs(errors(found)))
+    return bool(chances.min() < 1e-3 / len(chances))
 
 
 def regressor_of(robot: parflex.Robot, friction: str = "file") -> Regressor:
