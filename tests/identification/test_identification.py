@@ -384,10 +384,12 @@ def test_reweighting_reduces_the_effect_of_outliers():
 
 
 def test_instruments_from_the_reference_remove_the_bias_by_noise_of_positions():
-    columns, record = columns_of("position", "effort", "reference"), measured.as_measured(followed(1), 0, noise=4e-5)
-    for estimator in ("wls", "iv"):
-        found = parflex.identify(three_rrr(), record, columns, estimator, cutoff=40, decimate=4)
-        assert unlikely(found) == (estimator == "wls")  # noise of accelerations makes inertias too small
+    columns, record = columns_of("position", "effort", "reference"), measured.as_measured(followed(1), 0, noise=2e-5)
+    wls, iv = (
+        parflex.identify(three_rrr(), record, columns, estimator, cutoff=40, decimate=4) for estimator in ("wls", "iv")
+    )
+    # noise of accelerations makes inertias too small: by up to 29 deviations of iv, which intervals of wls do not show
+    assert not unlikely(iv) and unlikely(wls, iv)
     with pytest.raises(parflex.InputError, match="need the reference"):
         parflex.identify(three_rrr(), record, estimator="iv", cutoff=40)
 

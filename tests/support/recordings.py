@@ -102,13 +102,16 @@ def errors(found) -> Array:
     return (found.values - true_values(found)) / [p.deviation for p in found.parameters.values()]
 
 
-def unlikely(found) -> bool:
-    """Return whether an error of a base parameter is so large by chance in one of a thousand records at most.
+def unlikely(found, judge=None) -> bool:
+    """Return whether chance makes errors of base parameters as large as these in less than one of a thousand records.
 
-    Errors over deviations have Student's distribution with the freedoms of the intervals, and there are several.
+    Errors over deviations, its own or those of another fit, have Student's distribution with the freedoms of the
+    intervals, and there are several.
     """
-    sizes = [(p.interval[1] - p.value) / p.deviation for p in found.parameters.values()]
-    chances = 2 * scipy.special.stdtr(scipy.special.stdtridf(0.975, sizes), -np.abs(errors(found)))
+    known = (judge or found).parameters.values()
+    deviations, halves = np.array([(p.deviation, p.interval[1] - p.value) for p in known]).T
+    freedoms = scipy.special.stdtridf(0.975, halves / deviations)
+    chances = 2 * scipy.special.stdtr(freedoms, -np.abs(found.values - true_values(found)) / deviations)
     return bool(chances.min() < 1e-3 / len(chances))
 
 
