@@ -175,7 +175,7 @@ class Quantities:
         legs: list[dict[str, Any]],
         printed: bool = False,
     ) -> list[Any]:
-        """Return the error of accelerations of strokes that slide on faces by [Khalil2007, eq. (64)], or its correction.
+        """Return the error of accelerations of strokes that slide on faces by [Khalil2007, eq. (64)] or its correction.
 
         The corrected row: r.a qdd = r.(vd + wd x PP) + r.(w x (2 a qd - 2 v - w x PP)). Relative to its last term.
         """
