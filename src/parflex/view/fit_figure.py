@@ -184,7 +184,7 @@ def draw_updated(found: Updated, path: File = None) -> Figure:
     margin = 0.12 * max(high - low, 1e-6)
     low, high = low - margin, high + margin
     names = [f"{pair['pose']}, mode {pair['mode']}: {pair['measured']:.4g} Hz" for pair in pairs]
-    with drawing(path, 1.4 + 0.24 * len(pairs)) as figure:
+    with drawing(path, 1.1 + 0.18 * len(pairs)) as figure:
         panel = figure.subplots()
         rows = name_rows(panel, names)
         for row, pair, interval in zip(rows, pairs, intervals, strict=True):

@@ -18,8 +18,9 @@ from parflex.errors import InputError
 from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.robot import Robot
 from parflex.statics.modes import Modes
+from parflex.tree.tree import GROUND as ON_GROUND
 from parflex.tree.tree import Place
-from parflex.view.skeleton import Edge, ModeShape, Skeleton, coupling_labels, extent, mode_shape_points, skeleton
+from parflex.view.skeleton import Edge, Face, ModeShape, Skeleton, coupling_labels, extent, mode_shape_points, skeleton
 from parflex.view.style import INK, LINES, TEXT, WIDTHS, drawing, figure_style, new_figure, picture_path, svg_of
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ class RobotFigure:
         """Draw bodies and joints with their points at these places."""
         points = self.rest if points is None else points
         for face in self.bones.faces:
-            self._face(points, list(face.corners), face.kind)
+            self._face(points, face)
         for chain, kind in self.chains:
             self._bar(points, chain, kind)
         for mark in self.bones.marks:
@@ -283,11 +284,12 @@ class RobotFigure:
             *self._flat(points).T, color=colour, linewidth=width * self.scale, zorder=order, clip_on=False, **style
         )
 
-    def _face(self, points: Array, corners: list[int], kind: str) -> None:
-        face, edge = FILLS[kind]
+    def _face(self, points: Array, face: Face) -> None:
+        fill, edge = FILLS["platform" if face.kind == "plane" and face.link != ON_GROUND else face.kind]
+        corners = list(face.corners)
         style = {"linewidth": self.scale, "joinstyle": "round", "alpha": 0.85, "clip_on": False}
         order = self._depth(corners, -0.5)
-        self.axes.fill(*self._flat(points[corners]).T, facecolor=face, edgecolor=edge, zorder=order, **style)
+        self.axes.fill(*self._flat(points[corners]).T, facecolor=fill, edgecolor=edge, zorder=order, **style)
 
     def _bar(self, points: Array, chain: list[int], kind: str) -> None:
         """Draw a body as a filled bar with an edge, elements as thin lines, rails with hatching."""

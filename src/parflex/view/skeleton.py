@@ -212,8 +212,15 @@ def link_points(robot: Robot, number: int) -> Array:
 
 
 def slides_out(robot: Robot, link: Link) -> bool:
-    """Whether a link is a rod in a moving sleeve; a carriage on the ground, or without a stroke, moves on a rail."""
-    return link.joint.unit == "m" and not link.strut and link.parent != GROUND and bool(robot.home[link.q.start])
+    """Whether a link is a rod in a sleeve, not a carriage on a rail.
+
+    On the ground rods are links that carry no joint and whose limits exclude the stroke zero.
+    """
+    if link.joint.unit != "m" or link.strut or not robot.home[link.q.start]:
+        return False
+    low, high = link.limits or (0.0, 0.0)
+    carries = any(child.parent == robot.tree.number(link.name) for child in robot.tree.links)
+    return link.parent != GROUND or (low * high > 0 and not carries)
 
 
 def element_places(robot: Robot) -> list[tuple[str, Place, Place]]:
@@ -260,6 +267,7 @@ class _Builder:
         self.edges: list[Edge] = []
         self.faces: list[Face] = []
         self.marks: list[Mark] = []
+        self.planes: list[tuple[Place, Array, list[Array]]] = []  # normals and points in the axes of a place
         self.elastic: list[tuple[int, slice, BodyPoints]] = []
 
     def build(self) -> Skeleton:
@@ -272,6 +280,8 @@ class _Builder:
                 self._joint(j, link, j in motors)
         for loop in robot.closures.loops:
             self._closure(loop)
+        for plane in self.planes:
+            self._plane(*plane)
         for element, (kind, *ends) in zip(robot.description.element, element_places(robot), strict=True):
             first, second = (self._end(end) for end in ends)
             name = "bar" if kind in ("rod", "strut", "cable") else "element"
@@ -349,6 +359,7 @@ class _Builder:
                 self.edges.append(Edge(root, middle, "sleeve", link.parent))
                 self.edges.append(Edge(middle, first + int(np.argmin(rod)), "slide", j))
                 self.marks.append(Mark("prismatic", middle, (arm,), motor))
+                self.marks += [Mark("ground", root)] * on_ground
                 return
             reach = RAIL * self.robot.tree.length
             low, high = link.limits or (stroke - reach, stroke + reach)
@@ -378,14 +389,35 @@ class _Builder:
             self.marks.append(Mark("clamp", point))
         else:
             self.marks.append(Mark("spherical", point))
-        if loop.kind in ("point-on-plane", "planar"):  # the plane around the point where it is at home
-            R, p = self.at_home.of(first)
-            foot = R.T @ (self.at_home.of(second)[1] - p)
-            across = RAIL / 2 * self.robot.tree.length * np.linalg.svd(loop.u1[None, :])[2][1:]
-            corners = [foot + a * across[0] + b * across[1] for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1))]
-            self.faces.append(Face(tuple(self._end(first, corner) for corner in corners), "plane", first.link))
-            if first.link != GROUND:
-                self.edges.append(Edge(self._end(first), self._end(first, foot), "platform", first.link))
+        if loop.kind in ("point-on-plane", "planar"):
+            self._touch(loop)
+
+    def _touch(self, loop: Loop) -> None:
+        """Add a point to the plane on which it slides; loops with one plane share it."""
+        point, axes = self.at_home.of(loop.second)[1], self.at_home.of(loop.first)[0]
+        for place, normal, feet in self.planes:
+            R, p = self.at_home.of(place)
+            foot, tilt = R.T @ (point - p), np.cross(normal, R.T @ axes @ loop.u1)
+            near = abs((foot - feet[0]) @ normal) < TOGETHER * self.robot.tree.length
+            if place.link == loop.first.link and near and np.linalg.norm(tilt) < PARALLEL:
+                feet.append(foot)
+                return
+        self.planes.append((loop.first, loop.u1, [axes.T @ (point - self.at_home.of(loop.first)[1])]))
+
+    def _plane(self, place: Place, normal: Array, feet: list[Array]) -> None:
+        """Draw a rectangle around the points at home that slide on a plane, and the origin of its place."""
+        length = self.robot.tree.length
+        across = np.linalg.svd(normal[None, :])[2][1:]
+        contains_origin = abs(feet[0] @ normal) < TOGETHER * length
+        flat, margin = np.array(feet) @ across.T, RAIL / 2 * length
+        (x0, y0), (x1, y1) = flat.min(axis=0) - margin, flat.max(axis=0) + margin
+        if contains_origin:
+            x0, y0, x1, y1 = min(x0, 0.0), min(y0, 0.0), max(x1, 0.0), max(y1, 0.0)
+        corners = np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]]) @ across + feet[0] @ normal * normal
+        self.faces.append(Face(tuple(self._end(place, corner) for corner in corners), "plane", place.link))
+        if place.link != GROUND and not contains_origin:
+            middle = self._end(place, np.mean(feet, axis=0))
+            self.edges.append(Edge(self._end(place), middle, "platform", place.link))
 
 
 def _merged(marks: Sequence[Mark], points: Array, size: float) -> tuple[Mark, ...]:
