@@ -175,6 +175,7 @@ def draw_control(run: Run, driven: Run, robot: Robot, path: FrameTrajectory, fil
         panel(panels[1, 1], run.t, 1e3 * turn, TURNS, "path error (mrad)")
         panel(panels[2, 0], run.t[:rows], more, LEGS, "less inverse model (kN)")
         panels[2, 1].axis("off")
+        panels[1, 1].tick_params(labelbottom=True)
 
 
 def draw_starts(undeformed: Run, held: Run, robot: Robot, file: Path) -> None:

@@ -184,7 +184,7 @@ def _line(bones: Skeleton, edge: Edge, size: float, motors: set[int]) -> Part:
         sides = np.array([1.8 * MOTOR * size, 1.8 * MOTOR * size, np.linalg.norm(direction)])
         return Part("ground" if link == GROUND else group, link, *box(ends.mean(axis=0), along(direction), sides))
     if bones.link[first] == bones.link[second]:
-        return Part(group, link, *cylinder(*ends, radius))
+        return Part(group, link, *cylinder(ends[0], ends[1], radius))
 
     def place(_: Array, points: Array) -> Array:
         return cylinder(points[first], points[second], radius)[0]
