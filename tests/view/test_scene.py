@@ -265,3 +265,17 @@ def test_axes_that_meet_make_one_joint():
     assert kinds["delta"].count("universal") == 6  # at the elbow and at the platform of each leg
     assert kinds["dualemps"].count("clamp") == 4  # three blades, and the weld that closes the loop
     assert sorted(mark.point for mark in skeleton(load("dualemps")).marks if mark.motor)
+
+
+def test_points_of_one_plane_share_it_and_pushing_rods_are_no_carriages():
+    robot = load("c5")
+    bones = skeleton(robot)
+    points = bones.points(robot.home)
+    planes = [points[list(face.corners)] for face in bones.faces if face.kind == "plane"]
+    assert len(planes) == 3 and {edge.kind for edge in bones.edges} == {"sleeve", "slide"}
+    feet = {tuple(points[mark.point].round(9)) for mark in bones.marks if mark.kind == "spherical"}
+    for axis, corners in enumerate(planes):  # faces of the cube: two feet and the corner at the origin are on each
+        assert np.abs(corners[:, axis]).max() < 1e-12
+        inside = [foot for foot in (*feet, (0.0, 0.0, 0.0)) if foot[axis] == 0
+                  and (corners.min(axis=0) <= foot).all() and (foot <= corners.max(axis=0)).all()]  # fmt: skip
+        assert len(inside) == 3
