@@ -107,7 +107,7 @@ def test_the_inverse_model_of_a_driven_platform_is_that_of_lagrange(case, figure
         back = np.argsort(order)
         parts = [name for name in names if name.removeprefix("platform.") in TWIST]
         driven = {name: float(state.accelerations[names.index(name)]) for name in parts}
-        qdd, efforts = oracle.platform_driven(positions(state.at), state.rates[back], driven, robot.actuated_names)
+        qdd, efforts = oracle.driven(positions(state.at), state.rates[back], driven, robot.actuated_names)
         missed = [found.efforts[name] - efforts[name] for name in efforts]
         again = [efforts[name] - state.efforts[name] for name in efforts]
         size = state.size
@@ -190,7 +190,7 @@ def _modal_accelerations(robot: Robot, oracle: ModalEnergyModel, q: np.ndarray, 
     chosen[[k for k, name in enumerate(at.independent_names) if "mode" in name]] = rates
     order = order_of(robot, oracle)
     still = dict.fromkeys((f"platform.{part}" for part in TWIST), 0.0)
-    qdd, _ = oracle.platform_driven(positions(at), (at.J @ chosen)[np.argsort(order)], still, robot.actuated_names)
+    qdd, _ = oracle.driven(positions(at), (at.J @ chosen)[np.argsort(order)], still, robot.actuated_names)
     return qdd[order][list(robot.tree.elastic)]
 
 
