@@ -228,29 +228,6 @@ def test_large_sparse_bodies_are_solved_like_small_ones(monkeypatch):
         structure(sparse.csr_matrix(M), sparse.csr_matrix(K - 1e-3 * np.diag(np.diag(K))), nodes, TIPS)
 
 
-def test_a_cantilever_given_by_its_modes_has_the_closed_integrals():
-    """Clamped-free beam of length L: int phi = 2 s sqrt(m)/(b), int x phi = 2 L sqrt(m)/b^2 for modes of mass one."""
-    length, mass = 0.8, 3.0
-    boxes = ((1, 3), (4, 6), (7, 9))
-    roots = np.array([scipy.optimize.brentq(lambda b: np.cos(b) + 1 / np.cosh(b), *box) for box in boxes])
-    points, weights = np.polynomial.legendre.leggauss(40)
-    x = length * (points + 1) / 2
-    shapes = np.zeros((3, len(x), 6))
-    sigma = (np.cosh(roots) + np.cos(roots)) / (np.sinh(roots) + np.sin(roots))
-    for shape, b, s in zip(shapes, roots, sigma, strict=True):
-        t = b * x / length
-        shape[:, 1] = (np.cosh(t) - np.cos(t) - s * (np.sinh(t) - np.sin(t))) / np.sqrt(mass)
-        shape[:, 5] = b / length * (np.sinh(t) + np.sin(t) - s * (np.cosh(t) - np.cos(t))) / np.sqrt(mass)
-    ones = np.ones(3)
-    data = ModalData(np.outer(x, [1, 0, 0]), mass * weights / 2, shapes, ones, ones, 0 * ones)
-    body = modal_body(data)
-    np.testing.assert_allclose(gram(data), np.eye(3), atol=1e-12)
-    np.testing.assert_allclose(body.S[1:], np.outer(2 * sigma / roots * np.sqrt(mass), [0, 1, 0]), atol=1e-12)
-    beta = np.outer(2 * length / roots**2 * np.sqrt(mass), [0, 0, 1])
-    np.testing.assert_allclose(momenta(data)[:, 3:], beta, atol=1e-12)
-    np.testing.assert_allclose(body.G[0, 0], np.diag([mass * length**2 / 3, 0, 0]), atol=1e-12)
-
-
 def test_integrals_of_a_free_bar_are_the_analytic_ones(tmp_path, figure):
     """Bending along y and z, and the first stretch, of a thin bar about its middle: sines and hyperbolic sines."""
     length, mass, bends = 2.0, 3.0, 3

@@ -22,36 +22,6 @@ from parflex import Configuration, InputError, SingularError, deflection, equili
 EI, EA, L = bars.EI, bars.EA, bars.LENGTH
 
 
-def test_a_cantilever_deflects_under_its_weight_and_under_a_load_as_in_closed_form(tmp_path, figure):
-    q = bars.WEIGHT * bars.G
-    heavy = bars.cantilever(tmp_path, gravity=(0, -bars.G, 0), elements=3)
-    sag = deflection(heavy, frames=["bar.tip"]).frames["bar.tip"]
-    loaded = deflection(
-        heavy, frames=["bar.tip"], about="undeformed", wrench={"bar.tip": [0, 7, 0, 0, 0, 2]}, without=["gravity"]
-    )
-    bent = loaded.frames["bar.tip"]
-    # cubic elements with consistent loads are exact at their ends; what is left is rounding
-    assert sag[1] == pytest.approx(-q * L**4 / (8 * EI), rel=1e-11)
-    assert sag[5] == pytest.approx(-q * L**3 / (6 * EI), rel=1e-11)
-    assert bent[1] == pytest.approx(7 * L**3 / (3 * EI) + 2 * L**2 / (2 * EI), rel=1e-11)
-    assert bent[5] == pytest.approx(7 * L**2 / (2 * EI) + 2 * L / EI, rel=1e-11)
-    figure("cantilever: sag under its weight over its closed form, less one", abs(sag[1] / (-q * L**4 / (8 * EI)) - 1))
-
-
-def test_section_forces_of_a_heavy_cantilever_at_all_nodes(tmp_path):
-    q, elements = bars.WEIGHT * bars.G, 4
-    heavy = bars.cantilever(tmp_path, gravity=(0, -bars.G, 0), elements=elements)
-    table = deflection(heavy, about="undeformed", wrench={"bar.tip": [30, 0, 0]}).sections
-    assert len(table) == elements
-    for k, entry in enumerate(table):
-        for end, x in (("root", k * L / elements), ("tip", (k + 1) * L / elements)):
-            assert entry[end]["N"] == pytest.approx(30, rel=1e-12)
-            # what lies beyond the section pulls it down and turns it clockwise
-            assert entry[end]["Vy"] == pytest.approx(-q * (L - x), rel=1e-12, abs=1e-12)
-            assert entry[end]["Mz"] == pytest.approx(-q * (L - x) ** 2 / 2, rel=1e-12, abs=1e-12)
-    assert table[0]["nodes"][1] == table[1]["nodes"][0]
-
-
 def test_section_forces_and_deflections_in_space_have_the_signs_of_the_textbook(tmp_path):
     bar = bars.cantilever(tmp_path, motion="spatial", elements=2)
     force, moment = np.array([5.0, 2.0, -3.0]), np.array([0.4, 0.2, -0.1])
