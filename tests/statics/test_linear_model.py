@@ -118,18 +118,6 @@ def test_a_wheel_that_nothing_drives_is_left_out_of_the_stiffness(tmp_path):
         natural_frequencies(bars.robot(tmp_path, light))
 
 
-@pytest.mark.verify
-def test_the_verb_stiffness_answers_like_python(capsys):
-    answer = answered(capsys, "stiffness", "navaro", "--load", "platform:0,0,-50", "--about", "equilibrium")
-    robot = parflex.load("navaro")
-    result = cartesian_stiffness(robot, about="equilibrium", wrench={"platform": [0, 0, -50]})
-    assert np.array(answer["stiffness"]) == pytest.approx(result.stiffness, rel=1e-12)
-    assert answer["directions"] == ["x", "y", "z", "rx", "ry", "rz"]
-    assert len(answer["section_forces"]) == 18
-    assert answer["deflection"]["platform"][2] < 0
-    assert set(answer["efforts"]) == {f"leg{leg}.{k}" for leg in (1, 2, 3) for k in (1, 2)}
-
-
 # -- preload of redundant motors
 
 
