@@ -92,19 +92,6 @@ def test_a_payload_is_a_point_mass_of_the_file(capsys):
     assert list(shown.values()) == pytest.approx(efforts(carried))
 
 
-def test_a_force_that_carries_the_platform_takes_load_off_the_motors():
-    robot = parflex.load("delta")
-    configuration = configure(robot, {"z": -0.42})
-    still = efforts(robot, configuration)
-    lifted = efforts(robot, configuration, wrench={"platform": [0, 0, 3]})
-    assert np.all(np.abs(lifted) < np.abs(still))
-    # virtual power: tau = tau_0 - J^T f, with the Jacobian of the platform by the motors
-    force = np.array([1.0, -2.0, 3.0, 0.1, 0.2, -0.3])
-    jacobian = configuration.frame_rows("platform") @ configuration.J @ np.linalg.inv(configuration.J_a)
-    loaded = efforts(robot, configuration, wrench={"platform": force})
-    assert loaded == pytest.approx(still - jacobian.T @ force, rel=1e-10, abs=1e-10)
-
-
 def test_a_wrench_on_the_command_line_has_the_same_sign(capsys):
     still = answered(capsys, "inverse", "c5")["efforts"]
     lifted = answered(capsys, "inverse", "c5", "--wrench", "platform=0,0,20,3,-3,0")["efforts"]

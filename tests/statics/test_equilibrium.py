@@ -22,23 +22,6 @@ from parflex import Configuration, InputError, SingularError, deflection, equili
 EI, EA, L = bars.EI, bars.EA, bars.LENGTH
 
 
-def test_section_forces_and_deflections_in_space_have_the_signs_of_the_textbook(tmp_path):
-    bar = bars.cantilever(tmp_path, motion="spatial", elements=2)
-    force, moment = np.array([5.0, 2.0, -3.0]), np.array([0.4, 0.2, -0.1])
-    result = deflection(bar, frames=["bar.tip"], about="undeformed", wrench={"bar.tip": [*force, *moment]})
-    root = result.sections[0]["root"]
-    at_root = moment + np.cross([L, 0, 0], force)
-    expected = dict(zip(("N", "Vy", "Vz", "T", "My", "Mz"), [*force, *at_root], strict=True))
-    assert root == pytest.approx(expected, rel=1e-12)  # rounding
-    moved = result.frames["bar.tip"]
-    torsion = bars.E / 2.6 * 0.228682 * bars.Z * bars.Y**3  # Saint-Venant, sides 1 : 2; six digits
-    assert moved[0] == pytest.approx(5 * L / EA, rel=1e-12)
-    assert moved[1] == pytest.approx(2 * L**3 / (3 * EI) - 0.1 * L**2 / (2 * EI), rel=1e-10)
-    other = bars.E * bars.IY
-    assert moved[2] == pytest.approx(-3 * L**3 / (3 * other) - 0.2 * L**2 / (2 * other), rel=1e-10)
-    assert moved[3] == pytest.approx(0.4 * L / torsion, rel=1e-5)
-
-
 def test_a_frame_of_two_beams_bends_as_by_the_unit_load_method(tmp_path):
     frame = load_robot("corner-of-bars")
     F, H = 11.0, 0.5

@@ -45,19 +45,6 @@ def test_a_servo_and_a_spring_of_the_file_share_a_joint(tmp_path):
     assert deflection(robot, servo=70, about="equilibrium").efforts["arm"] == pytest.approx(30 * 0.21, rel=1e-12)
 
 
-def test_stiffness_of_the_end_of_a_cantilever_is_that_of_its_element(tmp_path):
-    bar = bars.cantilever(tmp_path, motion="spatial", elements=2)
-    result = cartesian_stiffness(bar, frame="bar.tip")
-    L, K = bars.LENGTH, result.stiffness
-    EIy, EIz = bars.E * bars.IY, bars.EI
-    expected = np.diag([bars.EA / L, 12 * EIz / L**3, 12 * EIy / L**3, K[3, 3], 4 * EIy / L, 4 * EIz / L])
-    expected[1, 5] = expected[5, 1] = -6 * EIz / L**2
-    expected[2, 4] = expected[4, 2] = 6 * EIy / L**2
-    assert np.abs(K - expected).max() < 1e-9 * np.abs(expected).max()  # rounding of an inverse of condition 1e6
-    assert np.abs(K @ result.compliance - np.eye(6)).max() < 1e-9
-    assert result.rigid == []
-
-
 @pytest.mark.few("gough-stewart")
 @pytest.mark.parametrize(("name", "conditions"), [("navaro", {}), ("gough-stewart", {"servo": 1e7})])
 def test_compliance_is_what_small_loads_move_and_obeys_maxwell(name, conditions, figure):

@@ -5,7 +5,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from support.catalogue import CATALOGUE
 from support.command_line import answered
 from support.comparison import chosen, largest, order_of, positions, stiffness_error
 from support.coupled_robots import saddle
@@ -153,40 +152,6 @@ def test_elements_act_as_wrenches_on_both_points(name, tmp_path):
             for part in ("force", "moment"):
                 ours = found.reactions["joints"][joint][part]
                 assert ours == pytest.approx(reaction[part], rel=1e-8, abs=1e-8)
-
-
-def test_six_struts_are_the_legs_without_mass_of_the_catalogue(tmp_path):
-    text = (CATALOGUE / "gough-stewart.toml").read_text(encoding="utf-8")
-    legs = re.sub(r"inertia = \{ M.*\n", "", text)
-    head, tail = legs[: legs.index("[[legs.frame]]")], legs[legs.index("[[legs.point]]") :]
-    struts = (
-        re.sub(r"start_\d = .*\n", "", head)
-        + """
-[[legs.point]]
-name = "foot"
-frame = "base"
-position = ["base_x", "base_y", 0]
-[[legs.element]]
-name = "3"
-kind = "strut"
-between = ["foot", "attachment"]
-actuated = true
-"""
-        + tail[: tail.index("[[legs.closure]]")]
-    )
-    old, new = (parflex.load(write_robot(tmp_path, text, name)) for name, text in (("legs", legs), ("struts", struts)))
-    assert old.actuated_names == new.actuated_names and freedoms(new) == 6
-    given = [{"x": 0.3, "y": 0.4, "z": 1.1, "rx": 0.1}, {"z": 0.3, "ry": 0.4}, {"x": 2.0, "rz": -1.0}]
-    one, two = (parflex.inverse_dynamics(robot, *given) for robot in (old, new))
-    assert list(two.efforts.values()) == pytest.approx(list(one.efforts.values()), rel=1e-9)
-    lengths = {name: one.configuration.q[old.tree.position_names.index(name)] for name in old.actuated_names}
-    assert {name: two.elements[name]["length"] for name in lengths} == pytest.approx(lengths, rel=1e-12)
-    forces = [two.elements[name]["force"] for name in lengths]
-    assert forces == pytest.approx([-value for value in two.efforts.values()], rel=1e-9)  # motors push, tension pulls
-    back = parflex.configure(new, lengths)  # poses by lengths
-    assert back.q[:3] == pytest.approx([0.3, 0.4, 1.1], abs=1e-9)
-    moved = [parflex.forward_dynamics(robot, given[0], given[1], one.efforts).acceleration_of() for robot in (old, new)]
-    assert moved[1] == pytest.approx(moved[0], abs=1e-9)
 
 
 def test_a_rod_takes_away_a_freedom_and_a_spring_does_not(tmp_path):
