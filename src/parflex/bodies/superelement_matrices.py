@@ -1,4 +1,4 @@
-"""Reduced mass and stiffness matrices, their rigid-body modes and their units.
+"""Check reduced mass and stiffness matrices, their rigid-body modes and their units.
 
 Rows follow the order of the nodes, of each `x y z rx ry rz` (or `x y z` alone), then the modal coordinates.
 
@@ -55,7 +55,7 @@ FLAT = 1e-6  # of the longest side: a box is not thinner
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InterfaceNode(Record):
-    """A node that others are attached to: number in its file, rows of its freedoms, position if the file has it."""
+    """An interface node: number in its file, rows of its degrees of freedom, position if the file has it."""
 
     number: int
     rows: tuple[int, ...]
@@ -63,13 +63,13 @@ class InterfaceNode(Record):
 
     @property
     def turns(self) -> bool:
-        """Whether its rotations are among the freedoms."""
+        """Whether rotations are among the degrees of freedom of the node."""
         return len(self.rows) == 6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReducedMatrices(Record):
-    """Mass, stiffness and, where the file has them, damping and geometric stiffness of one body."""
+    """Mass and stiffness of one body, with damping and geometric stiffness if the file has them."""
 
     M: Array
     K: Array
@@ -80,16 +80,16 @@ class ReducedMatrices(Record):
 
     @property
     def size(self) -> int:
-        """Number of freedoms."""
+        """Number of degrees of freedom."""
         return len(self.M)
 
     @property
     def interface(self) -> int:
-        """Number of freedoms of the nodes; the others are modal coordinates."""
+        """Number of degrees of freedom of the nodes; the others are modal coordinates."""
         return sum(len(node.rows) for node in self.nodes)
 
     def with_modes(self, count: int) -> ReducedMatrices:
-        """The same body with its first modal coordinates only."""
+        """Return the body with its first modal coordinates only."""
         available = self.size - self.interface
         message = f"{count} modes are requested, but the matrices have {available} modal coordinates"
         require(0 <= count <= available, message, f"give a number from 0 to {available}", "modes", count)
@@ -99,17 +99,17 @@ class ReducedMatrices(Record):
 
 
 def in_order(freedom: Freedom) -> tuple[bool, int, int]:
-    """Nodes by number, then modal coordinates; internal nodes of Abaqus are -1, -2, ..."""
+    """Return a sort key: nodes by number, then modal coordinates; internal nodes of Abaqus are -1, -2, ..."""
     return freedom[1] == 0, abs(freedom[0]), freedom[1]
 
 
 def matrix_error(message: str, hint: str, key: str | None = None, value: object = None) -> RobotFileError:
-    """What is said of matrices that cannot be."""
+    """Return the error about inconsistent matrices."""
     return RobotFileError(message, key=key, value=value, hint=hint)
 
 
 def require(holds: Any, message: str, hint: str, key: str | None = None, value: object = None) -> None:
-    """Raise where matrices cannot be."""
+    """Raise the error about inconsistent matrices unless a condition holds."""
     if not holds:
         raise matrix_error(message, hint, key, value)
 
@@ -119,7 +119,7 @@ def from_freedoms(
     matrices: Mapping[str, Array],
     positions: Mapping[int, Array] | None = None,
 ) -> ReducedMatrices:
-    """Matrices by names M, K, D and geometric, whose rows are these freedoms, brought into order."""
+    """Return matrices by names M, K, D and geometric in standard order from rows of these degrees of freedom."""
     for key in ("M", "K"):
         hint = f"give M and K of the same reduction; found {', '.join(sorted(matrices)) or 'none'}"
         require(key in matrices, f"the {WORDS[key]} {key} is missing", hint, key)
@@ -153,7 +153,7 @@ def from_freedoms(
 
 
 def checked(A: Array, key: str, order: int) -> Array:
-    """The matrix, finite, of the right order and symmetric; what is rounding of its symmetry is taken out."""
+    """Return the matrix: finite, of the right order and symmetric, with rounding of the symmetry removed."""
     label, shape = f"the {WORDS[key]} {key}", " x ".join(map(str, A.shape))
     fits = A.shape == (order,) * (3 if key == "geometric" and A.ndim == 3 else 2)
     require(fits, f"{label} is {shape}, with {order} freedoms", f"give {order} x {order} numbers", key, shape)
@@ -170,7 +170,7 @@ def checked(A: Array, key: str, order: int) -> Array:
 
 
 def refuse_order(order: int) -> None:
-    """Before anything of that size is made."""
+    """Raise for matrices that are too large, before allocation."""
     hint = "give matrices that are reduced to interface nodes and modes (craig_bampton reduces whole ones)"
     require(order <= MAX_ORDER, f"has {order} freedoms, more than {MAX_ORDER}", hint, value=order)
     require(order >= 6, f"has {order} freedoms alone", "give six for each interface node", value=order)
@@ -178,7 +178,7 @@ def refuse_order(order: int) -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RigidReport(Record):
-    """What the matrices of a super-element are as a rigid body, and how well they know it."""
+    """Rigid-body properties of the matrices of a superelement, and their errors."""
 
     mass: float
     centre: Array  # in the axes and from the origin of its file
@@ -191,13 +191,13 @@ class RigidReport(Record):
     notes: tuple[Diagnostic, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
-        """Plain numbers."""
+        """Return plain numbers."""
         names = ("mass", "rigid_residual", "rigid_hz", "lowest_hz", "centre", "inertia", "positions")
         return {name: np.asarray(getattr(self, name)).tolist() for name in names} | {"placed": self.placed}
 
 
 def rigid_motions(nodes: Sequence[InterfaceNode], positions: Array, size: int) -> Array:
-    """X: motions of all freedoms per unit of velocity of the origin and of angular velocity."""
+    """Return X, motions of all degrees of freedom per unit of velocity of the origin and of angular velocity."""
     X = np.zeros((size, 6))
     for node, motions in zip(nodes, rigid_shapes(positions).transpose(1, 2, 0), strict=True):
         X[list(node.rows)] = motions[: len(node.rows)]
@@ -205,7 +205,7 @@ def rigid_motions(nodes: Sequence[InterfaceNode], positions: Array, size: int) -
 
 
 def estimated_positions(data: ReducedMatrices) -> Array:
-    """Positions from the first node, from K alone: its columns of rigid turns have to cancel."""
+    """Return positions relative to the first node from K alone, whose rigid rotations must cancel."""
     first = rigid_motions(data.nodes, np.zeros((len(data.nodes), 3)), data.size)[:, 3:]
     scale = 1 / np.sqrt(np.maximum(np.abs(np.diag(data.K)), 1e-300))
     K = data.K * scale[:, None]
@@ -222,7 +222,7 @@ def estimated_positions(data: ReducedMatrices) -> Array:
 
 
 def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) -> RigidReport:
-    """Mass, centre, inertia and what is wrong with them; refused where K and M are not of a free body."""
+    """Return mass, centre, inertia and errors; raise if K and M are not those of a free body."""
     if positions is None:
         positions, placed = estimated_positions(data), "matrices"
     positions = _merge_coincident_nodes(data, positions)
@@ -268,7 +268,7 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
 
 
 def _merge_coincident_nodes(data: ReducedMatrices, positions: Array) -> Array:
-    """Both sides of a flexure are at one place, whatever finite elements did to tell them apart."""
+    """Return positions with coincident nodes merged, such as both sides of a flexure."""
     X = rigid_motions(data.nodes, positions - positions[0], data.size)
     R = X.T @ data.M @ X
     size = max(np.sqrt(abs(np.trace(R[3:, 3:]) / np.trace(R[:3, :3]))), np.ptp(positions, axis=0).max())
@@ -281,7 +281,7 @@ def _merge_coincident_nodes(data: ReducedMatrices, positions: Array) -> Array:
 
 
 def _refuse_negative(data: ReducedMatrices) -> float:
-    """No motion has negative kinetic energy, and no modal coordinate none; how far rounding is from that, scaled."""
+    """Raise for negative kinetic energy or massless modal coordinates; return the scaled rounding."""
     diagonal, what = np.diag(data.M), "the mass matrix is indefinite"
     hint = "write it with more digits, and check that it is the mass matrix"
     for k in np.flatnonzero(diagonal[data.interface :] == 0) + 1:
@@ -299,7 +299,7 @@ def _refuse_negative(data: ReducedMatrices) -> float:
 
 
 def _frequencies(data: ReducedMatrices, rounding: float) -> Array:
-    """Of the free body, Hz, by rising square; negative where the square is."""
+    """Return the frequencies of the free body (Hz) by rising square; negative for a negative square."""
     m, k = np.diag(data.M), np.maximum(np.abs(np.diag(data.K)), 1e-300)
     least = float(np.min(np.where(m > 0, m / k, np.inf)))  # freedoms without mass are fast
     M = data.M + np.diag(np.where(m > 0, (MASSLESS + 2 * rounding) * m, least * k))
@@ -308,7 +308,7 @@ def _frequencies(data: ReducedMatrices, rounding: float) -> Array:
 
 
 def _mass_off_nodes(data: ReducedMatrices, mass: float, inertia: Array, positions: Array) -> list[Diagnostic]:
-    """Where matrices cannot tell what turning does: modes of masses away from all nodes, which no node shows."""
+    """Report masses away from all nodes, whose motion by modes the matrices do not determine."""
     K, M = (matrix[data.interface :, data.interface :] for matrix in (data.K, data.M))
     if not len(M):
         return []
@@ -328,7 +328,7 @@ def _mass_off_nodes(data: ReducedMatrices, mass: float, inertia: Array, position
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UnitSystem(Record):
-    """Units of mass, length, force and time in kg, m, N and s, and what they are called."""
+    """Units of mass, length, force and time in kg, m, N and s, and their names."""
 
     mass: float
     length: float
@@ -348,7 +348,7 @@ UNITS = {
 
 
 def in_si_units(data: ReducedMatrices, units: str) -> ReducedMatrices:
-    """The same body in kg, m and N; modal coordinates keep their numbers."""
+    """Return the body in kg, m and N; modal coordinates are unchanged."""
     system = UNITS[units]
     if units == "m":
         return data
@@ -375,8 +375,8 @@ def unit_warnings(
 ) -> list[Diagnostic]:
     """Report a density or a wave speed that no material has in the units of the robot file.
 
-    `lowest` is its lowest elastic frequency in Hz: by Rayleigh's quotient of a uniform strain that of waves over the
-    radius of gyration along its longest axis, at most.
+    `lowest` is the lowest elastic frequency in Hz. By Rayleigh's quotient of a uniform strain it is at most that of
+    waves over the radius of gyration along the longest axis.
     """
     squares, axes = np.linalg.eigh(second_moments(inertia) / mass)
     radius = np.sqrt(max(float(np.trace(inertia)), 0.0) / (2 * mass))

@@ -1,4 +1,4 @@
-"""Schema of motions in robot files and motion files: the moved frame or joints, and the time law."""
+"""Define the schema of motions in robot files and motion files: the moved frame or joints, and the time law."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ NEEDS = dict.fromkeys(AT_REST, ("duration",)) | {  # what laws cannot do without
 
 
 def _as_list(value: object) -> object:
-    """One vector as a list of it; words as they are."""
+    """Return one vector as a list of it; leave text unchanged."""
     flat = isinstance(value, list | tuple) and value and not isinstance(value[0], list | tuple)
     return [value] if flat else value
 
@@ -162,16 +162,16 @@ class MotionTable(Table):
 
     @property
     def kind(self) -> str:
-        """What moves, by its key."""
+        """Kind of the motion, by its key."""
         return next(key for key in KINDS if getattr(self, key) or (key == "sines" and self.cosines))
 
     @property
     def law_name(self) -> str:
-        """The law of time: the one that is given, or that of the kind."""
+        """The time law: the specified one, or the default of the kind."""
         return self.law or LAWS[self.kind][0]
 
     def check_values(self) -> None:
-        """Refuse other than one kind of motion, keys that have no effect, and numbers that do not fit."""
+        """Refuse several kinds of motion, keys without effect, and inconsistent numbers."""
         present_kinds = [key for key in KINDS if getattr(self, key) or (key == "sines" and self.cosines)]
         listed = " and ".join(f"'{kind}'" for kind in present_kinds) or "none"
         kinds = ", ".join(f"'{key}'" for key in KINDS[:-1]) + f" and '{KINDS[-1]}'"
@@ -206,7 +206,7 @@ class MotionTable(Table):
 
     @property
     def _steps(self) -> list[float]:
-        """Durations between given times."""
+        """Durations between specified times."""
         return [later - earlier for earlier, later in pairwise(self.times)]
 
     def _check_numbers(self) -> None:
@@ -219,7 +219,7 @@ class MotionTable(Table):
         refuse(first < 0, "the first time is negative", "begin at 0 or later", "times", first)
 
     def _check_needs(self, kind: str) -> None:
-        """Refuse what lacks something that its kind and law cannot do without."""
+        """Raise if a key that the kind and time law require is missing."""
         law, times, waypoints = self.law_name, self.times, getattr(self, kind) if kind in WAYPOINTS else ()
         few = kind in WAYPOINTS and len(waypoints) < 2 and kind != "points"  # points say it with their path
         refuse(few, f"a motion needs at least two {kind}", f"add {kind}", kind)
@@ -244,7 +244,7 @@ class MotionTable(Table):
         self._check_waves(kind)
 
     def _check_waves(self, kind: str) -> None:
-        """Refuse numbers of frequencies and of amplitudes that do not fit, and directions that no frame has."""
+        """Raise for inconsistent numbers of frequencies and amplitudes, or unknown directions of a frame."""
         both = kind == "sines" and (self.frequency is None) == (not self.frequencies)
         message = "sines have either 'frequency', of which they are multiples, or 'frequencies'"
         refuse(both, message, "add frequency = 0.5", "frequency")
