@@ -1,7 +1,7 @@
-"""Static equilibrium of a robot at a pose, and preload of redundant motors.
+"""Compute the static equilibrium of a robot at a pose, with preload of redundant motors.
 
 Redundant motors preload a robot: internal efforts load the loops without moving them, and the rotation of these forces
-adds to the stiffness, theory (50). The equilibrium is computed once and then held by servos, brakes or efforts.
+adds to the stiffness, theory (50). Servos, brakes or efforts then hold the equilibrium.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ HELD = "motors hold the robot here, and internal efforts keep its cables taut: t
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Equilibrium(Answer):
-    """A robot at rest under loads, at `configuration`.
+    """A robot in static equilibrium under loads, at `configuration`.
 
-    `given` is the robot before it was held and `start` the pose that Newton's method started from; `held_at` is where
-    servos rest and locked joints stand, if elsewhere. `loading` is what acts, and `steps` the number of Newton steps.
-    `why` says why an answer is about an equilibrium that was not asked for.
+    `given` is the robot before locks and servos, and `start` the initial pose of Newton's method. `held_at` are the
+    positions of servos and locked joints if they differ from `start`. `loading` are the loads, and `steps` is the
+    number of Newton steps. `why` explains an answer about an equilibrium that was not requested.
     """
 
     given: Robot  # before it was held
@@ -62,17 +62,17 @@ class Equilibrium(Answer):
 
     @property
     def diagnostics(self) -> Sequence[Diagnostic]:
-        """Why it is the subject of the answer, and its stability."""
+        """The reason for the equilibrium, and its stability."""
         return (*self.subject, *([] if self.stable else [UNSTABLE]))
 
     @property
     def subject(self) -> list[Diagnostic]:
-        """Why it is the subject of the answer, if it was not requested."""
+        """Why the answer is about the equilibrium, if it was not requested."""
         return [Diagnostic("about-equilibrium", self.why)] if self.why else []
 
     @property
     def robot(self) -> Robot:
-        """The robot as it is held."""
+        """The robot with its locks and servos."""
         return self.configuration.robot
 
     @property
@@ -83,7 +83,7 @@ class Equilibrium(Answer):
 
     @property
     def stable(self) -> bool:
-        """Whether no motion from here sets energy free, as it does beyond a buckling load."""
+        """Whether the potential energy has a minimum here, unlike beyond a buckling load."""
         return is_stable(self.configuration, self.loading)
 
     def _told(self) -> str:
@@ -95,10 +95,10 @@ class Equilibrium(Answer):
 def equilibrium(
     robot: Robot, pose: Pose | None = None, lock: Lock = "actuators", **load: Unpack[LoadKeywords]
 ) -> Equilibrium:
-    """Static equilibrium under gravity, springs, wrenches and efforts, by Newton's method from a pose.
+    """Compute the static equilibrium under gravity, springs, wrenches and efforts by Newton's method from a pose.
 
-    Motors are locked at the pose, held by servos that pull towards it, or free under a given effort. With a preload
-    redundant motors also work against each other.
+    Motors are locked at the pose, held by servos that pull towards the pose, or free under the specified efforts.
+    With a preload, redundant motors also apply internal efforts.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ equilibrium.doubts = lambda found: [] if found.stable else [UNSTABLE]  # type: i
 
 
 def equilibrium_of(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibrium:
-    """Static equilibrium of a load case."""
+    """Return the static equilibrium of a load case."""
     robot = acting_robot(robot, case.without)
     if case.weights or case.preload:
         return preloaded_equilibrium(robot, pose, case)
@@ -131,7 +131,7 @@ def equilibrium_of(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibri
 
 
 def equilibrium_near(robot: Robot, at: Configuration, why: str, case: LoadCase) -> Equilibrium:
-    """The equilibrium near a pose at which springs are under tension, the subject of answers that say `why`."""
+    """Return the equilibrium near a pose with springs under tension, with the reason `why`."""
     try:
         solution = equilibrium_of(robot, Configuration(robot, at.q), case)
     except SingularError as error:
@@ -143,7 +143,7 @@ def equilibrium_near(robot: Robot, at: Configuration, why: str, case: LoadCase) 
 
 
 def preloaded_equilibrium(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibrium:
-    """The robot at rest under the efforts that hold it and those of the preload; motors are then held as asked."""
+    """Return the equilibrium under holding efforts and preload, with the motors then held as requested."""
     if is_specified(case.effort):
         text = "efforts of the motors are given, and a preload, which chooses them"
         raise InputError(text, key="effort", hint="keep one of them")
@@ -161,7 +161,7 @@ def preloaded_equilibrium(robot: Robot, pose: Pose | None, case: LoadCase) -> Eq
 
 
 def _holding(start: Configuration, allocation: EffortAllocation, case: LoadCase) -> tuple[Array, dict[str, Any] | None]:
-    """Efforts that hold the robot with rigid bodies at its pose, as the inverse model has them, theory (46) to (48)."""
+    """Return the efforts that hold the rigid robot at its pose, as in the inverse model, theory (46) to (48)."""
     robot = start.robot
     rigid = Configuration(robot.undeformed, start.q)
     rigid.refuse_undefined_actuation()
@@ -174,7 +174,7 @@ def _holding(start: Configuration, allocation: EffortAllocation, case: LoadCase)
 def _deformed_equilibrium(
     start: Configuration, tau: Array, allocation: EffortAllocation, case: LoadCase
 ) -> tuple[Configuration, Array]:
-    """Where bodies deform: the preloaded motors push with their efforts, the others stand, and efforts of all."""
+    """Return the equilibrium with preloaded motors free and the others locked, and the efforts of all motors."""
     robot, motors, spare = start.robot, start.robot.actuated_names, actuation_redundancy(start.robot)
     if len(allocation.preloaded) != spare:
         text, stated = "bodies deform, so each spare motor needs a stated effort", allocation.preloaded
@@ -192,9 +192,9 @@ def _deformed_equilibrium(
 
 
 def equilibrium_with_taut_cables(robot: Robot, held: Configuration, case: LoadCase) -> Equilibrium | None:
-    """The robot at rest where motors that hold it keep its cables taut by internal efforts, as in the inverse model.
+    """Return the equilibrium whose motors keep cables taut by internal efforts, as in the inverse model.
 
-    None where cables are taut under efforts of least norm, where nothing keeps them so, or where a motor is free.
+    Return None if efforts of least norm keep the cables taut, if no internal efforts do, or if a motor is free.
     """
     robot = acting_robot(robot, case.without)
     if is_specified(case.effort) or not driven_cables(robot) or robot.deformations or actuation_redundancy(robot) <= 0:
@@ -216,7 +216,7 @@ def equilibrium_with_taut_cables(robot: Robot, held: Configuration, case: LoadCa
 
 
 class PoseStatics:
-    """A robot at one pose under its loads, as the solver of static equilibria takes it."""
+    """A robot at one pose under its loads, for the solver of static equilibria."""
 
     def __init__(self, robot: Robot, loading: AppliedLoads, bare: AppliedLoads | None = None, held: Any = 0.0) -> None:
         self.robot, self.loading, self.bare, self.held = robot, loading, bare, held

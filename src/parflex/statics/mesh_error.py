@@ -1,4 +1,4 @@
-"""Discretisation error of natural frequencies, and refinement of beam meshes.
+"""Estimate the discretisation error of natural frequencies, and refine beam meshes.
 
 The error is estimated from one solution, mode by mode. The shapes of an element are those of a beam loaded at its ends;
 they omit motions that vanish at both ends. Statics do not couple these motions with the shapes, but the inertia -lambda
@@ -57,9 +57,10 @@ DEFORMED_TOLERANCE = 1e-9  # m or rad: a configuration with larger elastic coord
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ElementErrors(Record):
-    """Shares by which frequencies are too high; infinite where elements vibrate by themselves at such a frequency.
+    """Shares by which frequencies are too high; infinite above the lowest frequency inside elements.
 
-    `beam` has most of the largest share, `count` elements now, and `enough` for an error of a hundredth.
+    `beam` contributes most to the largest share, `count` is its number of elements, and `enough` the number for an
+    error of 1 %.
     """
 
     shares: Array
@@ -73,13 +74,13 @@ class ElementErrors(Record):
 
     @property
     def largest(self) -> float:
-        """The largest share."""
+        """Largest share."""
         return float(self.shares.max(initial=0.0))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BeamElements(Record):
-    """The elements of a beam in the tree, from root to tip, and what is inside each."""
+    """The elements of a beam in the tree, from root to tip, and their inner motions."""
 
     name: str
     links: tuple[int, ...]
@@ -89,7 +90,7 @@ class BeamElements(Record):
 
 
 def beam_links(robot: Robot, reduced: bool = False) -> dict[str, tuple[int, ...]]:
-    """Numbers of the links that are elements of each beam, from root to tip; what was reduced has none, or alone."""
+    """Return the links of the elements of each beam, from root to tip; with `reduced`, of reduced beams only."""
     links, beams = robot.tree.links, {}
     for frame in robot.description.frame:
         if frame.beam is not None and (frame.beam.reduce is not None) == reduced:
@@ -101,7 +102,7 @@ INNER_BEAMS = ("inner beams", False), ("inner beams", True)  # keys of what robo
 
 
 def inner_beams(robot: Robot, reduced: bool = False) -> dict[str, BeamElements]:
-    """Of each beam its elements, of each reduced beam its bodies, and what is inside each; of a robot once."""
+    """Return the elements of each beam, or bodies of each reduced beam, with their inner motions; cached per robot."""
     return robot.derived(INNER_BEAMS[reduced], lambda: _inner_beams(robot, reduced))
 
 
@@ -129,12 +130,12 @@ def _inner_beams(robot: Robot, reduced: bool) -> dict[str, BeamElements]:
 
 
 def _axial_force(link: Link, q: Array) -> float:
-    """Axial force (N) in an element as far as it acts on bending, positive in tension."""
+    """Return the axial force (N) in an element that acts on bending, positive in tension."""
     return float(sum(strain.force(q[link.e]) for strain in link.body.acting))
 
 
 def element_errors(here: Configuration, values: Array, shapes: Array, count: int) -> ElementErrors:
-    """Of the lowest `count` modes: squared frequencies, lowest first, and shapes, also of modes above them."""
+    """Return the errors of the lowest `count` modes from squared frequencies in rising order and shapes."""
     plain, reduced = (list(inner_beams(here.robot, kind).values()) for kind in (False, True))
     beams = [*plain, *reduced]
     if not count or not beams:
@@ -160,12 +161,12 @@ def element_errors(here: Configuration, values: Array, shapes: Array, count: int
 
 
 def _enough(count: int, times: float) -> int:
-    """Elements in place of so many, with errors that are smaller by a factor or squared frequencies higher by it."""
+    """Return the number of elements that reduces errors, or raises squared frequencies, by a factor."""
     return max(int(np.ceil(count * times**0.25)), count + 1)  # both go with the fourth power
 
 
 def _shares(values: Array, inside: list[_Inside], count: int) -> Array:
-    """Of each mode the share by which it is too high; infinite near and beyond the lowest motion inside elements."""
+    """Return the share by which each mode is too high; infinite near and above the lowest inner frequency."""
     if not inside:
         return np.zeros(count)
     together = _Inside(*map(np.concatenate, zip(*inside, strict=True)))
@@ -174,21 +175,21 @@ def _shares(values: Array, inside: list[_Inside], count: int) -> Array:
 
 
 class _Inside(NamedTuple):
-    """Of motions inside elements: squared frequencies, and what pulls and what accelerates them in each mode."""
+    """Inner motions of elements: squared frequencies, and coupling by axial force and acceleration with modes."""
 
     own: Array
     pulled: Array
     moved: Array
 
     def taken(self, values: Array, value: float) -> Array:
-        """C at a squared frequency; modes above matter where they come below it."""
+        """Return C at a squared frequency; higher modes matter if their corrected frequency is below."""
         y = self.pulled - self.moved * np.minimum(values, value)
         y = y / np.sqrt(np.maximum(self.own - value, (1 - REACHED) * np.abs(self.own)))[:, None]
         return y.T @ y
 
 
 def _inside(here: Configuration, beam: BeamElements, shapes: Array) -> _Inside:
-    """Of all elements of a beam, one below the other."""
+    """Return the inner motions of all elements of a beam, stacked."""
     rows = []
     for j, inside in zip(beam.links, beam.inside, strict=True):
         link, (J_v, J_w) = here.robot.tree.links[j], here.link_jacobians[j]
@@ -200,7 +201,7 @@ def _inside(here: Configuration, beam: BeamElements, shapes: Array) -> _Inside:
 
 
 def _frequency_excess(values: Array, inside: _Inside, k: int, limit: float) -> float:
-    """Share by which the frequency of mode k is too high; infinite where it lies above a limit of what can be said."""
+    """Return the share by which the frequency of mode k is too high; infinite above the limit of the estimate."""
     values = values[: np.searchsorted(values, ABOVE * values[k])]
     inside = inside._replace(pulled=inside.pulled[:, : len(values)], moved=inside.moved[:, : len(values)])
 
@@ -221,11 +222,11 @@ def _frequency_excess(values: Array, inside: _Inside, k: int, limit: float) -> f
 
 
 def bound_at(robot: Robot, hertz: float) -> ElementErrors:
-    """How much too high frequencies up to one (Hz) are at most, whatever moves: of resonances and of zeros.
+    """Return the error bound of resonances and zeros up to a frequency (Hz).
 
-    An eigenvalue lambda is found as lambda/(1 - lambda/mu) at most, theory (56), with mu the lowest of elements held at
-    both ends, which are all that elements leave out. Zeros are the resonances of the robot whose output is held. Axial
-    forces of an equilibrium may take more. Reduced beams have a bound of their own.
+    An eigenvalue lambda is computed as at most lambda/(1 - lambda/mu), theory (56), with mu the lowest eigenvalue
+    of elements with clamped ends, the motions that elements omit. Zeros are the resonances of the robot with its
+    output held. Axial forces of an equilibrium may lower mu. Reduced beams have a separate bound.
     """
     beams = list(inner_beams(robot).values())
     if not beams:
@@ -239,7 +240,7 @@ def bound_at(robot: Robot, hertz: float) -> ElementErrors:
 
 
 def element_warnings(frequencies: Array, errors: ElementErrors, what: str = "") -> list[Diagnostic]:
-    """A diagnostic about the mode that is most too high because elements are too few, or about `what` reaches there."""
+    """Return a diagnostic about the mode (or `what`) with the largest error by too few elements."""
     if errors.largest <= WARNING_EXCESS:
         return []
     worst, known, far = int(np.argmax(errors.shares)), np.isfinite(errors.largest), errors.largest > FAR
@@ -266,7 +267,7 @@ def element_warnings(frequencies: Array, errors: ElementErrors, what: str = "") 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InnerMotions(Record):
-    """Stiffness, mass and G of an element held at both ends, and their coupling with root twist and own coordinates."""
+    """Stiffness, mass and G of an element with clamped ends, and their coupling with root twist and coordinates."""
 
     K_ii: Array
     M_ii: Array
@@ -276,7 +277,7 @@ class InnerMotions(Record):
 
     @cached_property
     def still(self) -> tuple[Array, Array]:
-        """The same without axial force."""
+        """Modes without axial force."""
         return self.modes(0.0)
 
     @property
@@ -285,15 +286,15 @@ class InnerMotions(Record):
         return float(self.still[0].min())
 
     def modes(self, N: float) -> tuple[Array, Array]:
-        """Squared frequencies under an axial force, and the mass-normalised motions; not positive: it buckles."""
+        """Return squared frequencies under an axial force and mass-normalised motions; not positive beyond buckling."""
         return eigen_pairs(self.K_ii + N * self.G_ii, self.M_ii)
 
 
 def inner_motions(pieces: list[Body], mode_coordinates: Array | None = None) -> InnerMotions:
-    """Of an element from the `pieces` that it is cut into, one behind the other.
+    """Return the inner motions of an element from the `pieces` that divide it.
 
-    A reduced beam has modes, too: `mode_coordinates` are the coordinates of the pieces in each. Motions without
-    strain energy in common with these are left out.
+    For a reduced beam, `mode_coordinates` are the coordinates of the pieces in each mode. Only motions without
+    strain energy in common with the modes remain.
     """
     N = pieces[0].size
     size = 6 + N * len(pieces)
@@ -323,7 +324,7 @@ def inner_motions(pieces: list[Body], mode_coordinates: Array | None = None) -> 
 
 
 def _shortening(piece: Body) -> Array:
-    """What slopes take from the length of a piece, of the turn of its root too: int (v'^2 + w'^2) dx as a form."""
+    """Return the form int (v'^2 + w'^2) dx of a piece, root rotation included."""
     N, length = piece.size, float(piece.nodes["tip"].r0[0])
     H = np.zeros((6 + N, 6 + N))
     H[4, 4] = H[5, 5] = length
@@ -336,7 +337,7 @@ def _shortening(piece: Body) -> Array:
 
 
 def inner_motions_of_reduced(element: Body, line: ReducedLine) -> InnerMotions:
-    """Of a reduced beam of such elements, or of their parts: what its modes leave out, and the inside of elements."""
+    """Return the motions that the modes of a reduced beam omit, and those inside its elements."""
     parts = line.count * SUBDIVISIONS
     N, tip = element.size, element.nodes["tip"]
     used = np.vstack([tip.Phi_d, tip.Phi_r])
@@ -350,7 +351,7 @@ def inner_motions_of_reduced(element: Body, line: ReducedLine) -> InnerMotions:
 
 
 def band_warnings(robot: Robot, frequencies: Array, what: str = "") -> list[Diagnostic]:
-    """A diagnostic about modes (or `what`) beyond the band of a reduced beam, whose error theory (56) bounds."""
+    """Return a diagnostic about modes (or `what`) beyond the band of a reduced beam, whose error theory (56) bounds."""
     reductions = {link.name: link.body.reduced for link in robot.tree.links if link.body.reduced is not None}
     lowest = min(reductions, key=lambda name: reductions[name].band, default="")
     beyond = np.flatnonzero(np.asarray(frequencies) > reductions[lowest].band) if lowest else np.zeros(0, dtype=int)
@@ -370,19 +371,18 @@ def band_warnings(robot: Robot, frequencies: Array, what: str = "") -> list[Diag
 
 
 def warn_beyond_band(robot: Robot, frequencies: Array, what: str = "frequencies of the map") -> None:
-    """Warn once of the highest of all frequencies (Hz), in any order."""
+    """Warn once about the highest frequency (Hz), in any order."""
     values = np.asarray(frequencies, dtype=float).ravel()
     warn(band_warnings(robot, values[np.isfinite(values)], what))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Refinement(Record):
-    """How many elements an answer took: each of the file is divided into `elements`.
+    """Mesh convergence of an answer: each element of the file is divided into `elements`.
 
-    `change` is the largest relative change by the last doubling, infinite before there are two answers, and `remaining`
-    an estimate of the largest relative error that is left; `converged` says whether both are within what `converge`
-    asks for, and `why` the refinement ended before. `steps` has `elements`, `coordinates`, `change`, `seconds` and more
-    of each number of elements.
+    `change` is the largest relative change by the last doubling (infinite for a single answer), and `remaining`
+    estimates the largest relative error. `converged` reports whether both are within `converge`, and `why` states
+    the reason for an early end. `steps` has `elements`, `coordinates`, `change`, `seconds` and more for each mesh.
     """
 
     elements: int
@@ -398,7 +398,7 @@ class Refinement(Record):
 
 
 def check_convergence_share(converge: Any) -> float:
-    """Refuse what is no relative change, or one that rounding forbids."""
+    """Raise unless the value is a relative change above rounding."""
     number = not isinstance(converge, bool) and isinstance(converge, int | float | np.number)
     text, hint = "", "give e.g. 1e-3"
     if not number or not 0 < converge < 1:
@@ -412,7 +412,7 @@ def check_convergence_share(converge: Any) -> float:
 
 
 def refinement_messages(robot: Robot, names: Collection[str] = ()) -> list[Diagnostic]:
-    """Diagnostics of what stays while beams are refined; refused without beams, or with inner nodes among `names`."""
+    """Return diagnostics of parts that refinement does not change; raise without beams or for inner nodes."""
     tree, beams = robot.tree, beam_links(robot)
     modal = ", ".join(repr(link.name) for link in tree.links if link.body.size and not link.body.by_tip)
     reduced = ", ".join(repr(frame.name) for frame in robot.description.frame if frame.beam and frame.beam.reduce)
@@ -443,7 +443,7 @@ def refinement_messages(robot: Robot, names: Collection[str] = ()) -> list[Diagn
 
 
 def at_same_pose(robot: Robot, finer: Robot, pose: Pose | None) -> Pose | None:
-    """A pose of a robot as one of the same robot with other elements."""
+    """Return a pose of a robot as a pose of the same robot with other elements."""
     if pose is None or isinstance(pose, str | Mapping):
         return pose
     here = configure(robot, pose)
@@ -454,7 +454,7 @@ def at_same_pose(robot: Robot, finer: Robot, pose: Pose | None) -> Pose | None:
 
 
 def same_positions(robot: Robot, finer: Robot, q: Array) -> Array:
-    """Positions of an undeformed robot as those of the same robot with other elements."""
+    """Return positions of an undeformed robot as those of the same robot with other elements."""
     values = dict(zip(robot.tree.position_names, q, strict=True))
     positions = np.array([values.get(name, 0.0) for name in finer.tree.position_names])
     for link in finer.tree.links:
@@ -463,7 +463,7 @@ def same_positions(robot: Robot, finer: Robot, q: Array) -> Array:
 
 
 def numbers_of_elements(robot: Robot, most: int) -> Iterable[int]:
-    """1, 2, 4, ... times the elements of a robot, as long as it has no more than `most` coordinates."""
+    """Yield 1, 2, 4, ... times the elements of a robot, up to `most` coordinates."""
     elastic = sum(link.body.size for link in robot.tree.links if link.body.by_tip)
     times = 1
     while times * robot.refine <= MOST and (times == 1 or robot.tree.n + (times - 1) * elastic <= most):

@@ -1,4 +1,4 @@
-"""Stiffness and compliance of frames, deflections, efforts and section forces of a flexible robot in equilibrium.
+"""Compute stiffness and compliance of frames, deflections, efforts and section forces of a robot in equilibrium.
 
 Compliance of a frame is C = P K^-1 P^T with P its world twist per independent rate: the motion of the frame under a
 unit wrench on it. Its inverse is the stiffness if no direction is rigid.
@@ -61,12 +61,12 @@ class Stiffness(LinearAnswer):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Deflection(Answer):
-    """A robot under loads, at `configuration`, with `diagnostics`.
+    """Deflection of a robot under loads, at `configuration`, with `diagnostics`.
 
-    `frames` has the displacement (m) and the rotation vector (rad) of each frame in world axes, `efforts` those of the
-    motors (N, N m). `sections` are the section forces (N, N m) at both ends of each beam element, and `beams` what each
-    beam carries at any place along it. `elements` has length (m), rate (m/s) and force (N) of each element between two
-    points.
+    `frames` has the displacement (m) and the rotation vector (rad) of each frame in world axes, `efforts` those of
+    the motors (N, N m). `sections` are the section forces (N, N m) at both ends of each beam element, and `beams`
+    the section forces along each beam. `elements` has length (m), rate (m/s) and force (N) of each element between
+    two points.
     """
 
     frames: dict[str, Array]
@@ -79,7 +79,7 @@ class Deflection(Answer):
 
     @property
     def largest_stress(self) -> dict[str, Any] | None:
-        """Beam, place `s` and value (Pa) of the largest normal stress; None where no fibres are known."""
+        """Beam, place `s` and value (Pa) of the largest normal stress; None if no fibres are known."""
         return largest_stress_of(self.beams)
 
     def _told(self) -> str:
@@ -97,7 +97,7 @@ def cartesian_stiffness(
     about: About | None = None,
     **load: Unpack[LoadKeywords],
 ) -> Stiffness:
-    """Stiffness and compliance of a frame: 6 x 6, planar 3 x 3 (x, y, theta).
+    """Compute stiffness and compliance of a frame: 6 x 6, planar 3 x 3 (x, y, theta).
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def cartesian_stiffness(
 
 
 def stiffness_of(model: LinearModel, frame: str | None = None) -> Stiffness:
-    """Stiffness and compliance of a frame of a linear model, of which it is a node."""
+    """Return stiffness and compliance of a frame that is a node of a linear model."""
     tree = model.robot.tree
     frame = _known(model.robot, frame)
     P = model.configuration.frame_rows(frame)[tree.components] @ model.J
@@ -137,9 +137,10 @@ def deflection(
     about: About | None = None,
     **load: Unpack[LoadKeywords],
 ) -> Deflection:
-    """Deflections of frames under gravity, springs, wrenches and efforts.
+    """Compute deflections of frames under gravity, springs, wrenches and efforts.
 
-    About the undeformed pose to first order and without preload; about the equilibrium with large displacements.
+    About the undeformed pose deflections are of first order and without preload; about the equilibrium they include
+    large displacements.
 
     Parameters
     ----------
@@ -158,7 +159,7 @@ deflection.doubts = lambda found: with_code(found.diagnostics, "unstable-equilib
 
 
 def deflection_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Sequence[str] = ()) -> Deflection:
-    """Deflections of frames under a load case."""
+    """Return the deflections of frames under a load case."""
     robot, pose = at_nodes(robot, pose, [*frames, *case.forced_frames])
     turning = has_force_elements(robot.tree)
     if case.about == "undeformed" and turning:
@@ -187,7 +188,7 @@ def deflection_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Seque
 
 
 def deflection_at(equilibrium: Equilibrium, frames: Sequence[str] = ()) -> Deflection:
-    """How far an equilibrium is from where it started, and what acts inside the robot there; frames are nodes."""
+    """Return the deflection of an equilibrium from its start pose, and inner forces; frames are nodes."""
     here, start, tree = equilibrium.configuration, equilibrium.start, equilibrium.robot.tree
     displacements = {}
     for frame in [_known(equilibrium.robot, name) for name in frames or [""]]:
@@ -204,7 +205,7 @@ def deflection_at(equilibrium: Equilibrium, frames: Sequence[str] = ()) -> Defle
 def _inside(
     robot: Robot, here: Configuration, loading: AppliedLoads, step: Array, moved: dict[str, Array], strain: Array
 ) -> Deflection:
-    """Efforts and section forces; `strain` are the elastic forces that the configuration itself does not have."""
+    """Return efforts and section forces; `strain` are elastic forces in addition to those of the configuration."""
     held_robot = here.robot
     lam = multipliers_of(here, loading.forces(here) + strain)
     needed = loading.closed_forces(here, lam) + strain
