@@ -1,4 +1,4 @@
-"""Effort allocation of redundant motors, theory (46) to (48).
+"""Allocate the efforts of redundant motors, theory (46) to (48).
 
 A tau = g with more motors than rows leaves internal efforts undetermined, those with A tau = 0, which cause no motion.
 The allocation takes the efforts of least weighted norm and adds the internal efforts of a preload. The smallest further
