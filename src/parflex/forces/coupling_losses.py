@@ -138,7 +138,7 @@ def coupling_losses(closures: Closures, reduction: Reduction, qd: Array) -> Coup
 def with_losses(
     state: Any, solved: Callable[[Array, Array], tuple[Array, Array]], c: Array, accelerations: Array
 ) -> tuple[Array, Array, Any]:
-    """Return efforts and accelerations with losses, and forces of the losses; `solved` has those without."""
+    """Return efforts and accelerations with losses, and loss forces; `solved` maps forces to both without losses."""
     (tau, qdd), losses = solved(c, accelerations), state.losses
     if losses is None:
         return tau, qdd, 0.0

@@ -1,4 +1,4 @@
-"""Limits of joints and struts, compared with the positions, velocities and efforts that functions return.
+"""Compare limits of joints and struts with the positions, velocities and efforts that functions return.
 
 Angles are compared as they are: a whole turn more is another value. Callers warn or raise.
 """
@@ -38,12 +38,12 @@ class Violation(Record):
 
     @property
     def diagnostic(self) -> Diagnostic:
-        """The diagnostic of the violation."""
+        """Diagnostic of the violation."""
         return Diagnostic(CODES_OF_LIMITS[self.key], self.sentence, self.joint, self.value)
 
     @property
     def sentence(self) -> str:
-        """What is exceeded, by which value, and when."""
+        """Sentence with limit, value and time."""
         (low, high), value = self.limit, self.value
         digits = next((n for n in (4, 6, 9) if f"{value:.{n}g}" not in (f"{low:.{n}g}", f"{high:.{n}g}")), 12)
         value_word, low_word, high_word = (f"{number:.{digits}g}" for number in (value, low, high))
@@ -62,8 +62,8 @@ def check_limits(
 ) -> list[Violation]:  # fmt: skip
     """Return the largest excess over each limit of the robot.
 
-    Values (m, rad, m/s, rad/s, N, N m) are numbers by joint, or arrays over `times` (s); joints that are not named are
-    not checked, nor is the range of a joint whose stop acts. Values that are not finite exceed nothing.
+    Values (m, rad, m/s, rad/s, N, N m) are numbers by joint, or arrays over `times` (s). Joints without values are
+    not checked, nor is the range of a joint with an active stop. Non-finite values are ignored.
     """
     violations = []
     for link in robot.tree.links:
