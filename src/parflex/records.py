@@ -103,8 +103,13 @@ def name_list(names: Sequence[str], most: int = FEW) -> str:
 
 
 def count_of(count: int, word: str, many: str | None = None) -> str:
-    """`1 motor`, `2 motors`, `3 bodies`."""
+    """Return a count with its noun: `1 motor`, `2 motors`, `3 bodies`."""
     return f"{count} {word if count == 1 else many or word + 's'}"
+
+
+def degrees_of_freedom(count: int) -> str:
+    """Return `1 degree of freedom` or `3 degrees of freedom`."""
+    return count_of(count, "degree of freedom", "degrees of freedom")
 
 
 class Record:

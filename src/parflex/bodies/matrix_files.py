@@ -135,7 +135,7 @@ def _read_matrix(file: str, key: str) -> tuple[list[Freedom] | None, Array]:
 
 def _content(file: str) -> bytes:
     """Return the bytes of a file; refuse files larger than matrices can be."""
-    content = read_bytes(file, None, RobotFileError, MAX_BYTES, "give reduced matrices, not whole ones")
+    content = read_bytes(file, None, RobotFileError, MAX_BYTES, "give reduced matrices")
     require(content.strip(), "is empty", AGAIN)
     return content
 
@@ -145,7 +145,7 @@ def _text(content: bytes) -> str:
     require(b"\0" not in content, "is binary, and neither MATLAB nor npz", "give .mat, .npz, .mtx or .pch")
     text = content.decode("utf-8", errors="replace")
     if include := re.search(r"^\s*\*?\s*INCLUDE.{,30}", text, re.IGNORECASE | re.MULTILINE):
-        raise matrix_error("includes another file", "write all in one file", value=include[0].strip())
+        raise matrix_error("includes another file", "write the whole input in one file", value=include[0].strip())
     return text
 
 
@@ -156,7 +156,7 @@ def _freedoms_by_count(order: int, node_numbers: Sequence[int], K: Array) -> lis
     """
     refuse_order(order)
     count = max(node_numbers, default=0)
-    message = f"has no node {count}: {order} freedoms are at most {order // 6} nodes"
+    message = f"has no node {count}: {order} degrees of freedom are at most {order // 6} nodes"
     hint = "count the interface nodes in the order of the matrix: 1, 2, ..."
     require(1 <= count <= order // 6, message, hint, "nodes", count)
     candidates = range(count, order // 6 + 1) if K.shape == (order, order) else ()
@@ -248,7 +248,10 @@ def _from_arrays(arrays: Mapping[str, Array], node_numbers: Sequence[int]) -> Re
     if positions is not None:
         message = f"{len(positions)} positions for {len(numbers)} nodes"
         require(len(positions) == len(numbers), message, "give one for each", "int_xyz")
-    message, hint = f"has {order} freedoms for {len(numbers)} nodes of six", "interface freedoms come first, six a node"
+    message, hint = (
+        f"has {order} degrees of freedom for {len(numbers)} nodes of six",
+        "degrees of freedom of interface nodes come first, six per node",
+    )
     require(6 * len(numbers) <= order, message, hint, value=order)
     freedoms = [(number, component) for number in numbers for component in range(1, 7)]
     freedoms += [(k + 1, 0) for k in range(order - len(freedoms))]
@@ -309,7 +312,9 @@ def _read_abaqus(text: str) -> ReducedMatrices:
             values[current] += [read_number(x) for x in _tokens(bare)]
         elif bare and section:  # a remark may stand between nodes and freedoms
             section = "freedoms"
-            freedom_lists.append([read_integer(x, "in a list of freedoms", signed=True) for x in _tokens(bare)])
+            freedom_lists.append(
+                [read_integer(x, "in a list of degrees of freedom", signed=True) for x in _tokens(bare)]
+            )
     freedoms = _freedoms(nodes, freedom_lists)
     return from_freedoms(freedoms, {key: _triangle(A, len(freedoms), key) for key, A in values.items() if key})
 
@@ -327,7 +332,7 @@ def _keyword(keyword: str) -> tuple[str, str]:
 def _freedoms(nodes: list[int], freedom_lists: list[list[int]]) -> list[Freedom]:
     """Return the degrees of freedom of each node; a line that begins with n applies from the n-th node on."""
     hint = "write it with *SUBSTRUCTURE MATRIX OUTPUT, OUTPUT FILE=USER DEFINED"
-    require(nodes and freedom_lists, "has no list of nodes and their freedoms", hint)
+    require(nodes and freedom_lists, "has no list of nodes and their degrees of freedom", hint)
     components_from = {1: freedom_lists[0]} | {entry[0]: entry[1:] for entry in freedom_lists[1:]}
     freedoms: list[Freedom] = []
     current: list[int] = []
@@ -343,8 +348,8 @@ def _freedoms(nodes: list[int], freedom_lists: list[list[int]]) -> list[Freedom]
 def _triangle(values: list[float], order: int, key: str) -> Array:
     """Return the matrix from its lower triangle, row by row."""
     need = order * (order + 1) // 2
-    message = f"the matrix {key} has {len(values)} of the {need} numbers that {order} freedoms need"
-    hint = "the file is truncated, or its list of freedoms is another one: write it again"
+    message = f"the matrix {key} has {len(values)} of the {need} numbers for {order} degrees of freedom"
+    hint = "the file is truncated, or its list of degrees of freedom is wrong: write it again"
     require(len(values) == need, message, hint, key, len(values))
     A = np.zeros((order, order))
     A[np.tril_indices(order)] = values

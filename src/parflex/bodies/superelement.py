@@ -91,7 +91,7 @@ class SuperElement(Record):
         """Return E, motions of the degrees of freedom per elastic coordinate, with labels and units."""
         data, root = self.data, None if self.root is None else self.data.nodes[self.names[self.root]]
         held = root is None or root.turns
-        require(held, f"the node '{self.root}' has no rotations to be held", "clamp another", "root")
+        require(held, f"the node '{self.root}' has no rotations, so it cannot be clamped", "clamp another node", "root")
         modes = in_plane_modes(data) if self.planar else np.eye(data.size)[:, data.interface :]
         free_nodes = [node for node in data.nodes if node is not root]
         components = [(node, k) for node in free_nodes for k in (IN_PLANE if self.planar else range(6))]
@@ -132,7 +132,7 @@ def _free_modes(data: ReducedMatrices, X: Array, P: Array) -> Array:
     mass = P.T @ data.M @ P
     size = np.sqrt(np.maximum(np.diag(mass), 0.0))
     heavy = size.all() and np.linalg.eigvalsh(mass / np.outer(size, size))[0] >= SINGULAR
-    hint = "lump masses with rotary inertia, retain fewer freedoms, or clamp it at a node: root = NAME"
+    hint = "lump masses with rotary inertia, retain fewer degrees of freedom, or clamp it at a node: root = NAME"
     require(heavy, "some motion of its interfaces has no mass, so it has no free modes", hint, "M")
     C = P @ scipy.linalg.null_space((P.T @ data.M @ X).T / np.linalg.norm(P.T @ data.M @ X, axis=0)[:, None])
     _, V = scipy.linalg.eigh(C.T @ data.K @ C, C.T @ data.M @ C)
@@ -198,7 +198,7 @@ def _damping(element: SuperElement, E: Array, M: Array, K: Array, damping: Any) 
     if D is None:
         return np.zeros_like(K)
     definite = np.linalg.eigvalsh(D)[0] >= -DAMPED * np.abs(D).max()
-    require(definite, f"the {WORDS['D']} D is indefinite", "give a damping that takes power", "D")
+    require(definite, f"the {WORDS['D']} D is indefinite", "give a positive semidefinite matrix", "D")
     return _without_noise(E.T @ D @ E)
 
 
@@ -207,7 +207,7 @@ def damping_note(element: SuperElement) -> list[Diagnostic]:
     D = element.data.D
     if D is None or np.abs(D @ element.X[:, :3]).max() <= DAMPED * np.abs(D).max():
         return []
-    text = "its damping matrix resists rigid motions: that part is left out"
+    text = "its damping matrix resists rigid motions: dampers to the ground are omitted"
     return [Diagnostic("superelement-matrices", text)]
 
 
@@ -239,7 +239,7 @@ def _loaded_strain(
     f = E.T @ force
     e = np.linalg.solve(K, f)
     k, hint = float(f @ e), "load another node than the root"
-    require(k > 0, "the load of its geometric stiffness strains nothing", hint, "geometric")
+    require(k > 0, "the load of its geometric stiffness causes no strain", hint, "geometric")
     return MeanStrain(f / k, (KG + KG.T) / (2 * k), k)
 
 

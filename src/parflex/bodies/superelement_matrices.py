@@ -124,12 +124,15 @@ def from_freedoms(
         hint = f"give M and K of the same reduction; found {', '.join(sorted(matrices)) or 'none'}"
         require(key in matrices, f"the {WORDS[key]} {key} is missing", hint, key)
     for number, component in freedoms:
-        message, hint = f"node {number} has a freedom {component}", "1 to 6 are x y z rx ry rz, 0 is a modal coordinate"
+        message, hint = (
+            f"node {number} has a degree of freedom {component}",
+            "1 to 6 are x y z rx ry rz, 0 is a modal coordinate",
+        )
         require(0 <= component <= 6, message, hint, value=component)
     if len(set(freedoms)) < len(freedoms):
         duplicate = next(freedom for k, freedom in enumerate(freedoms) if freedom in freedoms[:k])
-        message = f"the freedom {duplicate[1]} of node {duplicate[0]} is there twice"
-        raise matrix_error(message, "give every freedom once")
+        message = f"degree of freedom {duplicate[1]} of node {duplicate[0]} appears twice"
+        raise matrix_error(message, "give every degree of freedom once")
     rows_of: dict[int, list[tuple[int, int]]] = {}
     for row, (number, component) in enumerate(freedoms):
         if component:
@@ -138,8 +141,8 @@ def from_freedoms(
     nodes: list[InterfaceNode] = []
     for number, rows in rows_of.items():
         components = [component for component, _ in sorted(rows)]
-        message = f"node {number} has the freedoms {' '.join(map(str, components))} alone"
-        hint = "retain 1 to 6 of interface nodes (or 1 to 3: then only balls can be attached); hold none of them"
+        message = f"node {number} has only the degrees of freedom {' '.join(map(str, components))}"
+        hint = "retain 1 to 6 of interface nodes (or 1 to 3, for ball joints only); constrain none of them"
         require(components in ([1, 2, 3], [1, 2, 3, 4, 5, 6]), message, hint, value=number)
         place = None if positions is None or number not in positions else np.asarray(positions[number], dtype=float)
         nodes.append(InterfaceNode(number, tuple(range(len(order), len(order) + len(rows))), place))
@@ -156,7 +159,7 @@ def checked(A: Array, key: str, order: int) -> Array:
     """Return the matrix: finite, of the right order and symmetric, with rounding of the symmetry removed."""
     label, shape = f"the {WORDS[key]} {key}", " x ".join(map(str, A.shape))
     fits = A.shape == (order,) * (3 if key == "geometric" and A.ndim == 3 else 2)
-    require(fits, f"{label} is {shape}, with {order} freedoms", f"give {order} x {order} numbers", key, shape)
+    require(fits, f"{label} is {shape}, with {order} degrees of freedom", f"give {order} x {order} numbers", key, shape)
     message = f"{label} has an entry that is not a finite number below 1e100"
     require(np.all(np.abs(A) < LARGEST), message, "write the matrices again", key)  # also NaN
     size, off = np.abs(A).max(), np.abs(A - np.swapaxes(A, -1, -2))
@@ -172,8 +175,8 @@ def checked(A: Array, key: str, order: int) -> Array:
 def refuse_order(order: int) -> None:
     """Raise for matrices that are too large, before allocation."""
     hint = "give matrices that are reduced to interface nodes and modes (craig_bampton reduces whole ones)"
-    require(order <= MAX_ORDER, f"has {order} freedoms, more than {MAX_ORDER}", hint, value=order)
-    require(order >= 6, f"has {order} freedoms alone", "give six for each interface node", value=order)
+    require(order <= MAX_ORDER, f"has {order} degrees of freedom, more than {MAX_ORDER}", hint, value=order)
+    require(order >= 6, f"has only {order} degrees of freedom", "give six for each interface node", value=order)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -228,7 +231,7 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
     positions = _merge_coincident_nodes(data, positions)
     X = rigid_motions(data.nodes, positions, data.size)
     hint = "retain rotations, or three nodes not in line"
-    require(np.linalg.matrix_rank(X) == 6, "its nodes do not show all rigid motions", hint)
+    require(np.linalg.matrix_rank(X) == 6, "its nodes do not determine all rigid-body motions", hint)
     rounding = _refuse_negative(data)
     R = X.T @ data.M @ X
     mass = float(np.trace(R[:3, :3]) / 3)
@@ -288,7 +291,9 @@ def _refuse_negative(data: ReducedMatrices) -> float:
         missing = "write the file again if it is truncated, or leave the mode out"
         raise matrix_error(f"modal coordinate {k} has no mass", missing, "M", int(k))
     for k in np.flatnonzero((diagonal == 0) & np.any(data.M != 0, axis=1)) + 1:
-        raise matrix_error(f"{what}: freedom {k} has no mass, but is tied to others by mass", hint, "M", int(k))
+        raise matrix_error(
+            f"{what}: degree of freedom {k} has no mass, but is coupled to others by mass", hint, "M", int(k)
+        )
     least = float(diagonal.min())
     require(least >= 0, f"{what}: it has a negative mass on its diagonal, {least:.2g}", hint, "M", least)
     scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)

@@ -36,7 +36,7 @@ from parflex.forces.forces import Without, Wrench, checked_wrenches, element_val
 from parflex.forces.reactions import reactions_of
 from parflex.formulations.base import ModelRequest
 from parflex.formulations.choice import choose
-from parflex.records import Answer, NamedMatrix, brief, count_of, name_list
+from parflex.records import Answer, NamedMatrix, brief, count_of, degrees_of_freedom, name_list
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.energy import Energies
 from parflex.recursion.energy import energies as tree_energies
@@ -437,7 +437,7 @@ def driven_inverse(
     else:
         free = {robot.tree.rate_names[k]: float(qdd[k]) for k in configuration.free_rates(rows)}
         names = ", ".join(f"'{name}'" for name in free)
-        count = f"{count_of(len(shared.tau), 'motor')} for {count_of(len(state.mass_matrix), 'freedom')}"
+        count = f"{count_of(len(shared.tau), 'motor')} for {degrees_of_freedom(len(state.mass_matrix))}"
         text = f"fewer motors than degrees of freedom ({count}): {names} {'moves' if len(free) == 1 else 'move'} freely"
         diagnostics, others = [*configuration.condition.diagnostics, Diagnostic("underactuated", text)], {"free": free}
     outcome = configuration, qd, qdd, shared.tau, lambda: state.forces(qdd) - loss_forces

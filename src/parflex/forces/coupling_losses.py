@@ -70,7 +70,7 @@ class CouplingLosses(Record):
                 return result, forces
             losses = new_losses
         name, hint = self.gears[0].name, "give wider effort limits, or leave out friction"
-        text = f"spare motors at their limits and what '{name}' loses do not fit each other"
+        text = f"the effort limits of the redundant motors and the loss of '{name}' have no common solution"
         raise SingularError(text, key="efficiency", value=name, hint=hint)
 
     def _solved(self, start: Array, K: Array) -> Array:
@@ -116,7 +116,7 @@ class CouplingLosses(Record):
     def _jamming_error(self, K: Array, shares: Array) -> SingularError:
         """Return the error for no or several consistent directions of power."""
         worst = self.gears[int(np.argmin(1.0 - np.diag(K) * shares))].name
-        text = f"the coupling '{worst}' jams in this motion: its losses leave no direction of power, or more than one"
+        text = f"the coupling '{worst}' jams in this motion: its losses allow no direction of power, or several"
         hint = "give it a stiffness, a higher efficiency_back, or leave out friction"
         return SingularError(text, key="efficiency", value=worst, hint=hint)
 
@@ -179,6 +179,6 @@ def refuse_undetermined_losses(closures: Closures, q: Array, free: Array) -> Non
 
 def undetermined_loss_error(name: str) -> SingularError:
     """Return the error for a gear whose effort, and thus loss, is undetermined."""
-    text = f"the coupling '{name}' repeats what holds the robot anyway: its effort is undetermined, and so is its loss"
-    hint = "remove the coupling or what it repeats, or leave out friction"
+    text = f"the coupling '{name}' is redundant: its effort, and thus its loss, is undetermined"
+    hint = "remove the coupling or the constraint that it repeats, or leave out friction"
     return SingularError(text, key="efficiency", value=name, hint=hint)

@@ -89,8 +89,8 @@ def checked_wrench(tree: Tree, frame: str, values: Any, key: str = "wrench") -> 
     elif len(wrench) == 3:
         wrench = np.array([*wrench[:2], 0.0, 0.0, 0.0, wrench[2]] if tree.planar else [*wrench, 0.0, 0.0, 0.0])
     if not refused and wrench[3:].any() and not _turns(tree, tree.places[frame]):
-        refused = f"the rotations of the node at '{frame}' are not known, so that no moment can act there"
-        hint = "give a force alone, or the rotations in the modal data"
+        refused = f"the modal data have no rotations of the node at '{frame}', so no moment can act there"
+        hint = "give a force alone, or add the rotations"
     if refused:
         raise InputError(refused, key=key, value=short_text(values), hint=hint)
     return wrench

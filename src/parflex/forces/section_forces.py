@@ -468,14 +468,14 @@ def read_beam(robot: Robot, beam: str, quantity: str, word: str) -> BeamChain:
         if beam not in robot.tree.places:
             text = f"there is no beam '{beam}'"
         elif body is not None and body.size and not body.by_tip:
-            text = f"'{beam}' is given by modes and has no sections: its interfaces carry the reactions of its joints"
+            text = f"'{beam}' is a modal body and has no sections: its interfaces carry the reactions of its joints"
         raise InputError(text, key="outputs", value=word, hint=did_you_mean(beam, chains))
     if robot.tree.planar and quantity not in (*(FORCES[k] for k in IN_PLANE), STRESS):
-        text = f"a planar robot does not say what '{beam}' carries as {quantity}"
-        raise InputError(text, key="outputs", value=word, hint="ask for N, Vy, Mz or stress")
+        text = f"a planar robot does not determine {quantity} of '{beam}'"
+        raise InputError(text, key="outputs", value=word, hint="use N, Vy, Mz or stress")
     if quantity == STRESS and chains[beam].parts.fibres is None:
-        text = f"the stress in '{beam}' is not known, since its section is given by numbers"
-        hint = "give the shape of the section (rectangle, circle, tube, box), or ask for N, My and Mz"
+        text = f"the stress in '{beam}' is unknown, because its section is given by numbers"
+        hint = "give the shape of the section (rectangle, circle, tube, box), or use N, My and Mz"
         raise InputError(text, key="outputs", value=word, hint=hint)
     return chains[beam]
 

@@ -19,7 +19,7 @@ from parflex.closure.partition import Partition, Reduction, choose_partition, re
 from parflex.closure.targets import Target
 from parflex.diagnostics import Diagnostic
 from parflex.errors import ActuationError, InputError, SingularError
-from parflex.records import Answer, brief, count_of
+from parflex.records import Answer, brief, count_of, degrees_of_freedom
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.kinematics import Motion, jacobians, motion, place_jacobian, pose
 from parflex.recursion.kinematics import Pose as LinkPoses
@@ -307,7 +307,7 @@ class Configuration(Answer):
         maps = ((c._actuation_map(), c._remove_rod_spins(c._undriven_motions)[0]) for c in regular)
         if A.shape[0] < freedoms or all(mobility.rank(A) < A.shape[1] - len(rods) for A, rods in maps):
             name, motors = self.robot.actuation, count_of(A.shape[0], "motor")
-            text = f"actuation '{name}' has {motors} for {count_of(freedoms, 'freedom')}"
+            text = f"actuation '{name}' has {motors} for {degrees_of_freedom(freedoms)}"
             text += f"; the motion of {motion_names} is free"
             raise ActuationError(text, key="actuation", value=name, hint=self._actuation_hint())
         where = " of the platform" if self.robot.assembler.free_bodies else ""
@@ -317,10 +317,10 @@ class Configuration(Answer):
     def _actuation_hint(self) -> str:
         """Return advice for more degrees of freedom than motors; deforming bodies and springs add some."""
         if self.robot.tree.elastic:
-            return "bodies deform, which adds freedoms: load the robot with rigid=True, or simulate"
+            return "bodies deform, which adds degrees of freedom: load the robot with rigid=True, or simulate"
         tree, usual = self.robot.tree, "mark another joint as actuated, or choose another actuation"
         springs = [spring.name for spring in tree.springs] + [link.name for link in tree.links if link.terms.stiffness]
-        elastic, adds = ", ".join(f"'{name}'" for name in springs[:3]), "can deform, which adds freedoms"
+        elastic, adds = ", ".join(f"'{name}'" for name in springs[:3]), "can deform, which adds degrees of freedom"
         return f"{usual}; {elastic} {adds}: remove the stiffness for a rigid drive, or simulate" if springs else usual
 
     def _remove_rod_spins(self, undriven: Array) -> tuple[list[str], Array]:
@@ -570,9 +570,9 @@ def _refuse_misfits(robot: Robot, values: Array, rows: Array, key: str, what: st
     per, row = ("/s" if key == "qd" else "/s2"), robot.closures.rows[widest]
     few = f"the {len(robot.independent_rates)} of robot.independent alone"
     text = f"the {what} do not keep the loop '{row.name}' closed: it opens by {openings[widest]:.3g} m{per}"
-    hint = f"give {what} that fit the loops, or {few}"
+    hint = f"give consistent {what}, or {few}"
     if isinstance(row, Coupling):
         off = abs(float(rows[robot.closures.slices()[widest]][0]))
         text = f"the {what} contradict the coupling '{row.name}': '{row.joints[0]}' is off by {off:.3g} {row.unit}{per}"
-        hint = f"it says {row.relation}; give {what} that fit it, or {few}"
+        hint = f"it requires {row.relation}; give consistent {what}, or {few}"
     raise InputError(text, key=key, value=row.name, hint=hint)

@@ -122,7 +122,7 @@ def find_legs(robot: Robot) -> Legs | str:
         return "its joints are coupled"
     if tree.elements:
         return "an element acts between two of its points"
-    end, joints = ("a hinge", 2) if tree.planar else ("a ball", 3)
+    end, joints = ("a hinge", 2) if tree.planar else ("a ball joint", 3)
     legs: list[Leg] = []
     attachment_nodes: list[Node] = []
     for loop in robot.closures.loops:
@@ -145,7 +145,7 @@ def find_legs(robot: Robot) -> Legs | str:
     if not legs or len(used) != len(tree.links):
         return "some link belongs to no leg"
     if len(robot.actuated) != robot.mobility.freedoms(tree.n) - len(tree.elastic):
-        return "it does not have as many motors as freedoms"
+        return "its numbers of motors and degrees of freedom differ"
     if not platform.body.size:
         return Legs(robot, free[0], platform.body.as_rigid(), tuple(legs), tree.planar)
     elastic = elastic_platform(platform.body, tuple(attachment_nodes))

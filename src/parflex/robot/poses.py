@@ -14,7 +14,7 @@ from parflex.closure.nearest_pose import FreePart
 from parflex.closure.targets import PoseRows, Target, with_fixed_rows
 from parflex.closure.unreachable import Refusal, unmet_condition
 from parflex.errors import ParflexError, SingularError, UnreachableError
-from parflex.records import count_of
+from parflex.records import degrees_of_freedom
 from parflex.robot.gearing import coupling_order
 from parflex.robot.home import open_poses_beside
 from parflex.robot.pose_input import complete_end_effector, read_pose
@@ -249,7 +249,7 @@ class PoseFinder:
         if excess > 0 and not self.robot.assembler.can_start_towards(target, self.robot.home, locked):
             condition_names, freedoms = (
                 ", ".join(filter(None, names)),
-                count_of(self.robot.undeformed.freedoms, "freedom"),
+                degrees_of_freedom(self.robot.undeformed.freedoms),
             )
             error.message = (
                 f"{len(names)} conditions are given ({condition_names}), but the robot has {freedoms}, and the "

@@ -18,7 +18,7 @@ from parflex.closure.leg_geometry import drive_springs
 from parflex.closure.partition import choose_partition, refuse_other_branch
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexError, SingularError, did_you_mean
-from parflex.records import Answer, Record, brief, count_of, name_list
+from parflex.records import Answer, Record, brief, count_of, degrees_of_freedom, name_list
 from parflex.recursion.kinematics import pose
 from parflex.robot.gearing import Gearing, find_gearing
 from parflex.robot.home import Mobility, find_home, mobility_with, poses_beside, start_warnings
@@ -476,6 +476,6 @@ def effort_units(robot: Robot) -> dict[str, str]:
 def freedoms_of(robot: Robot) -> str:
     """Return the degrees of freedom of the undeformed robot, or a text if it cannot be assembled."""
     try:
-        return count_of(robot.undeformed.freedoms, "freedom")
+        return degrees_of_freedom(robot.undeformed.freedoms)
     except (ParflexError, np.linalg.LinAlgError):
-        return "freedoms not known"
+        return "unknown degrees of freedom"

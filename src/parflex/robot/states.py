@@ -101,7 +101,7 @@ def closed_positions(robot: Robot, positions: Any, factor: float | None = None) 
     q, limit = as_numbers(positions, "q"), OPEN * (tolerance_factor(positions) if factor is None else factor)
     if q.ndim != 1:
         hint = f"give {robot.nq} numbers, in the order of robot.coordinates"
-        raise _shape_error(q, "q", "and one pose is asked for", hint)
+        raise _shape_error(q, "q", "for one pose", hint)
     if len(q) != robot.nq:
         return close_positions(robot, q)
     refuse_infinite(q, "q")
@@ -135,7 +135,7 @@ def _refuse_open_loops(robot: Robot, q: Array, limit: float) -> None:
     if isinstance(row, Coupling):
         off = abs(float(row.linear_residual(at)[0]))
         text = f"the positions contradict the coupling '{row.name}': '{row.joints[0]}' is off by {off:.3g} {row.unit}"
-        hint = f"it says {row.relation}; robot.close(q) gives fitting positions near q"
+        hint = f"it requires {row.relation}; robot.close(q) gives consistent positions near q"
     raise InputError(text, key="q", value=row.name, hint=hint)
 
 
@@ -170,13 +170,13 @@ def wrong_length(
 def _nearest(robot: Robot, q: Array) -> Array:
     for link in (link for link in robot.tree.links if link.joint.quaternion):
         if (length := float(np.linalg.norm(q[link.q_quaternion]))) < OPEN:
-            hint = "(1, 0, 0, 0) turns nothing"
+            hint = "use (1, 0, 0, 0) for no rotation"
             raise InputError(f"the quaternion of '{link.name}' is zero", key="q", value=length, hint=hint)
     q = with_unit_quaternions(robot.tree, q)
     closed, error = robot.assembler.newton(q, robot.free, list(robot.closures.rows))
     if error <= CLOSED:
         return closed
-    text = f"no closed positions are near these: the loops stay open by {error * robot.tree.length:.3g} m"
+    text = f"loop closure did not converge from q (residual {error * robot.tree.length:.3g} m)"
     raise UnreachableError(text, key="q", hint="start nearer to a pose of the robot, such as robot.home")
 
 
@@ -188,8 +188,8 @@ def _from_independent(robot: Robot, values: Array) -> Array:
         link = tree.links[tree.link_of_rate[k]]
         elastic = link.e_v.start <= k < link.e_v.stop
         if link.joint.quaternion is not None and not elastic:
-            text = f"'{link.name}' turns freely, so that its independent rates are no coordinates"
-            hint = f"give all {robot.nq} positions, with its quaternion, to robot.close(q)"
+            text = f"'{link.name}' is spherical: its rates do not define its position"
+            hint = f"pass all {robot.nq} positions, with its quaternion, to robot.close(q)"
             raise InputError(text, key="q", value=link.name, hint=hint)
         start = link.e.start - link.e_v.start if elastic else link.q.start - link.v.start
         position_values[start + k] = float(value)

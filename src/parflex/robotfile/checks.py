@@ -75,7 +75,7 @@ class _Known:
         """Return advice for an unknown name."""
         owner, _ = split_place(name) or ("", "")
         if owner in self.beams:
-            return "give a number from 0 (its root) to 1 (its tip) behind '@'"
+            return "give a number from 0 (root) to 1 (tip) after '@'"
         rigid = owner in self.places
         return "only beams and modal bodies have places inside" if rigid else did_you_mean(name, self.places)
 
@@ -114,7 +114,7 @@ def _check_beam(robot: schema.RobotFile, name: str, beam: schema.Beam) -> None:
     refuse_unknown(beam.section, robot.sections, "section", f"frame '{name}': beam.section")
     section, key = robot.sections[beam.section], f"frame '{name}': beam.shear"
     unknown = beam.shear_coefficient is None and section.shape == "numbers" and not (section.ky and section.kz)
-    hint = "give its ky and kz, or shear_coefficient beside shear"
+    hint = "give ky and kz of the section, or shear_coefficient of the beam"
     refuse(beam.shear and unknown, f"the section '{beam.section}' has no shear coefficients", key, True, hint)
 
 
@@ -175,15 +175,15 @@ def _check_frame(frame: schema.Frame, motion: str) -> None:
     message = f"a sensor measures one axis, but a {joint} joint has no axes of its own"
     refuse(sensed, message, f"{key}: sensed", True, "model the joint as a chain of revolute frames")
     both = frame.locked and any(flags)
-    refuse(both, "the joint is both actuated and locked", f"{key}: locked", True, "keep one of them")
+    refuse(both, "the joint is both actuated and locked", f"{key}: locked", True, "remove one of them")
     _check_start(frame.start, joint, motion, f"{key}: start")
     terms = frame.motor_inertia or frame.damper or frame.spring or frame.friction != schema.Friction()
     terms = terms or frame.inertia.IA or frame.inertia.FV or frame.inertia.FS
-    message = f"motor, friction, spring and damper need a joint with one axis, not a {joint} one"
+    message = f"motor, friction, spring and damper need a joint with one axis, not a {joint} joint"
     hint = "model the joint as a chain of revolute or prismatic frames"
     refuse(terms and axes != 1, message, key, joint, hint)
     for name in LIMIT_KEYS if axes != 1 else ():
-        value, message = getattr(frame, name), f"limits need a joint with one axis, not a {joint} one"
+        value, message = getattr(frame, name), f"limits need a joint with one axis, not a {joint} joint"
         refuse(value is not None, message, f"{key}: {name}", short_text(value), "remove them")
 
 
@@ -195,7 +195,7 @@ def _check_start(start: tuple[float, ...], joint: str, motion: str, key: str) ->
     refuse(len(start) not in allowed, message, key, start, f"give {counts}")
     if len(start) in (4, 7):
         size = math.hypot(*start[-4:])
-        refuse(abs(size - 1) > 1e-3, f"the quaternion has length {size:.4g}", key, start, "make it 1")
+        refuse(abs(size - 1) > 1e-3, f"the quaternion has length {size:.4g}", key, start, "divide it by its length")
 
 
 def _check_closures(robot: schema.RobotFile, places: _Known) -> None:
@@ -255,11 +255,11 @@ def _check_couplings(robot: schema.RobotFile) -> None:
                     message, hint = f"the {kind} joint '{name}' has two axes", f"name '{name}.1' or '{name}.2'"
                 elif kind is not None:
                     message = f"the {kind} joint '{name}' has no axis to couple"
-                    hint = "couple joints that turn about or slide along one axis"
+                    hint = "couple joints with one axis"
                 refuse(True, message, f"{key}: {field}", name, hint)
         _check_cable(robot, coupling, key)
-        same, motion = units[first] == units[others[0]], "turn" if units[first] == "rad" else "slide"
-        message = f"'{first}' and '{others[0]}' both {motion}; a screw couples a turn and a slide"
+        same, motion = units[first] == units[others[0]], "rotate" if units[first] == "rad" else "translate"
+        message = f"'{first}' and '{others[0]}' both {motion}; a screw couples a rotation and a translation"
         hint = 'name a prismatic and a revolute joint, or write terms = { "other" = ratio }'
         refuse(same and coupling.lead is not None, message, f"{key}: lead", coupling.lead, hint)
 
@@ -268,10 +268,10 @@ def _check_cable(robot: schema.RobotFile, coupling: schema.CouplingTable, key: s
     """Raise if a coupling makes a cable push or gives it backlash."""
     cables = [element.name for element in robot.element if element.kind == "cable"]
     for name in coupling.others:
-        pushes, message = coupling.stiffness is not None, f"the cable '{name}' would push where the coupling is elastic"
+        pushes, message = coupling.stiffness is not None, f"the cable '{name}' would push in an elastic coupling"
         hint = f'write the coupling with joint = "{name}", and the drum in terms'
         refuse(pushes and name in cables, message, f"{key}: terms", name, hint)
-    wrong, hint = coupling.joint in cables and coupling.backlash, "leave backlash out: a slack cable has none"
+    wrong, hint = coupling.joint in cables and coupling.backlash, "remove backlash: a slack cable has none"
     message = f"the cable '{coupling.joint}' pulls only, and has no backlash"
     refuse(wrong, message, f"{key}: backlash", coupling.backlash, hint)
 
@@ -298,7 +298,7 @@ def _check_elements(robot: schema.RobotFile, places: _Known) -> None:
         loose = element.kind == "cable" and element.measured and not (element.actuated or name in driven)
         hint = "give it stiffness and rest, or actuated = true, or couple it to a drum"
         refuse(loose, f"the cable '{name}' is neither elastic nor driven", key, name, hint)
-        twice, other = f"the element '{name}' is there twice", f"a {owners.get(name)} is called '{name}' too"
+        twice, other = f"the element '{name}' appears twice", f"a {owners.get(name)} has the name '{name}' too"
         refuse(name in owners, twice if owners.get(name) == "element" else other, key, name, "rename one of them")
         owners[name] = "element"
         if element.measured:

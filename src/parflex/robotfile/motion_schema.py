@@ -186,9 +186,9 @@ class MotionTable(Table):
         self._check_numbers()
         self._check_needs(kind)
         for first, second in pairwise(sorted(self.model_fields_set & set(ORIENTATION_KEYS))):
-            raise value_error(f"'{first}' and '{second}' both turn the frame", "keep one", second)
+            raise value_error(f"'{first}' and '{second}' both set the orientation of the frame", "keep one", second)
         flat = self.cone is not None and self.circle is None
-        refuse(flat, "a 'cone' stands about the axis of a circle", "give directions", "cone", self.cone)
+        refuse(flat, "'cone' needs a circle", "use 'direction'", "cone", self.cone)
 
     def _known_keys(self, kind: str) -> set[str]:
         law = self.law_name
@@ -226,13 +226,13 @@ class MotionTable(Table):
         unequal = times and waypoints and len(times) != len(waypoints)
         refuse(unequal, f"there are {len(times)} times for {len(waypoints)} {kind}", "give one each", "times")
         twice = times and self.duration is not None
-        refuse(twice, "'times' and 'duration' say the same", "keep one", "duration", self.duration)
+        refuse(twice, "'times' and 'duration' both set the durations", "keep one", "duration", self.duration)
         at_speed = self.along_path and law == "constant-speed"
         needs = ("speed",) if at_speed else () if law in AT_REST and times else NEEDS.get(law, ())
         for key in needs:
             refuse(not getattr(self, key), f"'{key}' is missing", f"add {key} = ...", key)
         ramp = self.ramp == 0
-        refuse(ramp and at_speed, "'ramp' is missing: a path starts from rest", "add ramp = 0.5", "ramp")
+        refuse(ramp and at_speed, "'ramp' is missing: a path starts at zero velocity", "add ramp = 0.5", "ramp")
         ramp = ramp and kind != "moves" and law in ("trapezoid", "constant-speed")
         refuse(ramp, f"'ramp' is missing: the law '{law}' has ramps", "add ramp = 0.1", "ramp")
         key, shortest = "blend" if self.blend else "ramp", min(self._steps, default=math.inf)
@@ -246,7 +246,7 @@ class MotionTable(Table):
     def _check_waves(self, kind: str) -> None:
         """Raise for inconsistent numbers of frequencies and amplitudes, or unknown directions of a frame."""
         both = kind == "sines" and (self.frequency is None) == (not self.frequencies)
-        message = "sines have either 'frequency', of which they are multiples, or 'frequencies'"
+        message = "sines need either 'frequency', for its multiples, or 'frequencies'"
         refuse(both, message, "add frequency = 0.5", "frequency")
         count = len(self.frequencies)
         for name, values in (*self.sines.items(), *self.cosines.items()) if kind == "sines" else ():
@@ -254,7 +254,7 @@ class MotionTable(Table):
             message = f"'{name}' has {len(values)} amplitudes for {count} frequencies"
             refuse(count and len(values) != count, message, "give one each", "sines")
         wrong = kind == "chirp" and count != 2
-        refuse(wrong, "a chirp goes from one frequency to another", "write [1, 20]", "frequencies")
+        refuse(wrong, "a chirp needs two frequencies", "write [1, 20]", "frequencies")
         in_frame = kind in ("sines", "chirp") and self.frame is not None
         for name in sorted({*self.sines, *self.cosines, *self.chirp} - {"x", "y", "z"}):
             hint = "write x, y or z, or remove 'frame'"

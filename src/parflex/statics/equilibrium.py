@@ -38,9 +38,9 @@ from parflex.statics.small_deformation import element_advice
 Array = np.ndarray
 
 CLOSING = 12  # Newton steps that close the loops after a step: more are needed only where the step was far too long
-NOT_STABLE = "this equilibrium is not stable, as beyond a buckling load: the robot would leave it"
+NOT_STABLE = "this equilibrium is unstable, as beyond a buckling load"
 UNSTABLE = Diagnostic("unstable-equilibrium", NOT_STABLE)
-HELD = "motors hold the robot here, and internal efforts keep its cables taut: the answer is about this equilibrium"
+HELD = "internal efforts of the motors keep the cables taut: the answer is about this equilibrium"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,7 +112,7 @@ def equilibrium(
     """
     case = full_load_case(lock, None, load)
     if case.about == "undeformed":
-        text, hint = "an equilibrium is not about the undeformed pose", "leave it out of the load case"
+        text, hint = "about='undeformed' does not apply to an equilibrium", "leave it out of the load case"
         raise InputError(text, key="about", value=case.about, hint=hint)
     return equilibrium_of(robot, pose, case)
 
@@ -136,8 +136,8 @@ def equilibrium_near(robot: Robot, at: Configuration, why: str, case: LoadCase) 
         solution = equilibrium_of(robot, Configuration(robot, at.q), case)
     except SingularError as error:
         text = f"{why}, and the robot has no equilibrium to be linearised about: {error.message}"
-        hint = "lock or servo-hold more joints, choose another pose, or ask about='undeformed', "
-        hint += "which leaves out what balances the tension"
+        hint = "lock or servo-hold more joints, choose another pose, or use about='undeformed', "
+        hint += "which omits the forces that balance the tension"
         raise SingularError(text, key="about", value=error.value, hint=hint) from None
     return replace(solution, why=f"{why}: the answer is about the equilibrium")
 
@@ -145,7 +145,7 @@ def equilibrium_near(robot: Robot, at: Configuration, why: str, case: LoadCase) 
 def preloaded_equilibrium(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibrium:
     """Return the equilibrium under holding efforts and preload, with the motors then held as requested."""
     if is_specified(case.effort):
-        text = "efforts of the motors are given, and a preload, which chooses them"
+        text = "'effort' and 'preload' both determine the motor efforts"
         raise InputError(text, key="effort", hint="keep one of them")
     allocation = read_allocation(robot, case.weights, case.preload)
     start = configure(robot, pose)
@@ -177,7 +177,10 @@ def _deformed_equilibrium(
     """Return the equilibrium with preloaded motors free and the others locked, and the efforts of all motors."""
     robot, motors, spare = start.robot, start.robot.actuated_names, actuation_redundancy(start.robot)
     if len(allocation.preloaded) != spare:
-        text, stated = "bodies deform, so each spare motor needs a stated effort", allocation.preloaded
+        text, stated = (
+            "the robot is flexible, so the preload must name as many motors as are redundant",
+            allocation.preloaded,
+        )
         named, hint = ", ".join(motors[k] for k in stated), f"name {spare} of {', '.join(motors)}"
         raise InputError(text, key="preload", value=named, hint=hint)
     locked_motors = [name for k, name in enumerate(motors) if k not in allocation.preloaded]
@@ -319,7 +322,7 @@ def _refusal(start: Configuration, loading: AppliedLoads, found: Equilibria) -> 
             error.hint = f"{error.hint}, or start from a pose near the equilibrium"
             return error
         name = _softest(start, K * np.outer(rate_units(start), rate_units(start)))
-        text = f"'{name}' is not stable at this pose, so loads lead to no equilibrium from here"
+        text = f"'{name}' is unstable at this pose, so no stable equilibrium can be followed from it"
         hint = "start from a stable pose near the equilibrium, or lock or servo-hold more joints"
         return SingularError(text, key="pose", value=name, hint=hint)
     share, here = float(found.share[0]), Configuration(start.robot, found.q[0], found.last[0].partition)

@@ -118,8 +118,10 @@ def linear_model_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Seq
         return about_equilibrium(state)
     here, loading = state
     model, tense = about_pose(here, loading), prestressed_parts(here)
-    text = f"{are(tense)} under tension at this pose, and what balances it is not part of a model about the undeformed "
-    unbalanced = [Diagnostic("unbalanced-tension", f"{text}pose: ask about the equilibrium", tense[0])] if tense else []
+    text = f"{are(tense)} under tension at this pose, which a model about the undeformed pose does not "
+    unbalanced = (
+        [Diagnostic("unbalanced-tension", f"{text}balance: use about='equilibrium'", tense[0])] if tense else []
+    )
     return replace(model, diagnostics=(*unbalanced, *_pushing_cables(model)))
 
 

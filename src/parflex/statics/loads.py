@@ -75,8 +75,8 @@ def prepare_loads(robot: Robot, pose: Pose | None, case: LoadCase) -> tuple[Conf
     """Return the robot at a pose, held as the load case says, and its loads; the preload is left to `preloaded`."""
     robot = acting_robot(robot, case.without)
     for term, servo, text in (
-        ("springs", (case.servo, case.servo_damping), "a servo is a spring, and springs are left out"),
-        ("damping", (case.servo_damping,), "a servo damps, and damping is left out"),
+        ("springs", (case.servo, case.servo_damping), "servos are springs, which 'without' omits"),
+        ("damping", (case.servo_damping,), "servo_damping is damping, which 'without' omits"),
     ):
         if term in case.without and any(value is not None for value in servo):
             raise InputError(text, key="without", value=term, hint="keep one of them")
@@ -259,7 +259,7 @@ def refuse_cables_at_rest_length(configuration: Configuration) -> None:
     """Raise if a cable is at its rest length."""
     for name in cables_at_rest_length(configuration):
         text = f"the cable '{name}' is at its rest length, where it becomes slack: "
-        text += "it has stiffness on one side only, and the robot no linear model"
+        text += "it has stiffness on one side only, so the robot has no linear model"
         hint = "choose a pose or a load at which it is taut or slack"
         raise SingularError(text, key=f"element '{name}'", value=name, hint=hint)
 

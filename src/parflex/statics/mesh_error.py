@@ -250,8 +250,8 @@ def element_warnings(frequencies: Array, errors: ElementErrors, what: str = "") 
     its = f"its {'element is' if errors.count == 1 else f'{errors.count} elements are'} too long"
     advice = f"use {errors.enough} elements" + ("" if what else ", or converge=1e-3")
     if errors.reduced is not None:
-        its = "modes that its reduction leaves out are missing"
-        advice = "give 'reduce' a smaller error" if known else "use more elements, or leave out 'reduce'"
+        its = "modes that its reduction omits are missing"
+        advice = "give 'reduce' a smaller error" if known else "use more elements, or remove 'reduce'"
     load = ", which is near a critical load" if errors.pressed and far else ""
     size = "more than twice" if far else f"{'up to' if what else 'about'} {errors.largest:.0%}"
     size = f"may have resonances and zeros {size}" if what else f"is {size}"
@@ -259,8 +259,8 @@ def element_warnings(frequencies: Array, errors: ElementErrors, what: str = "") 
     if not known:
         lowest = np.sqrt(max(errors.alone, 0.0)) / (2 * np.pi)
         text = (
-            f"{mode} is not below the lowest frequency of the elements of '{errors.beam}' by themselves, held at both "
-            f"ends ({lowest:.4g} Hz): from there on modes are missing or far too high; {advice}"
+            f"{mode} reaches the lowest frequency of an element of '{errors.beam}' with both ends clamped "
+            f"({lowest:.4g} Hz), beyond which modes are missing or far too high; {advice}"
         )
     return [Diagnostic("few-elements", text, errors.beam, float(errors.largest))]
 
@@ -404,7 +404,7 @@ def check_convergence_share(converge: Any) -> float:
     if not number or not 0 < converge < 1:
         text = "'converge' is not a share between 0 and 1"
     elif converge < LEAST:
-        text = f"answers have rounding of about {LEAST / 10:.0e}: a change of {converge:g} is chance"
+        text = f"a change of {converge:g} is below the rounding of answers, about {LEAST / 10:.0e}"
         hint = f"give {LEAST:g} or more, e.g. 1e-3"
     if text:
         raise InputError(text, key="converge", value=converge, hint=hint)
@@ -422,23 +422,25 @@ def refinement_messages(robot: Robot, names: Collection[str] = ()) -> list[Diagn
     if not beams:
         refused = "it has no beams"
         if modal:
-            refused, hint = f"{modal} given by modes cannot be refined", f"{hint}, or give the body more modes"
+            refused, hint = f"{modal}, a modal body, cannot be refined", f"{hint}, or give the body more modes"
         if reduced:
             refused, hint = (
-                f"{reduced} are reduced, with an error that the file states",
+                f"{reduced} is reduced, with an error stated in the file",
                 "leave out converge, or reduce",
             )
         refused = f"the number of elements of '{robot.name}' cannot be refined: {refused}"
     elif {*robot.locked} & {*tree.elastic}:
-        refused = "a robot with locked elastic coordinates cannot be refined: they belong to its number of elements"
+        refused = (
+            "a robot with locked elastic coordinates cannot be refined, because these depend on the number of elements"
+        )
         hint = "lock joints alone"
     elif inner:
         value, hint = inner[0], "load the robot without elements, and give the beam elements in its file"
-        refused = f"'{value}' is a node between elements that the robot was loaded with: refined, it is elsewhere"
+        refused = f"'{value}' is an inner node, which moves when the beam is refined"
     if refused:
         raise InputError(refused, key="converge", value=value, hint=hint)
-    texts = [f"{modal} given by modes stays as it is: only beams are refined"] if modal else []
-    texts += [f"the error of the reduction of {reduced} is not in the change: the file states it"] if reduced else []
+    texts = [f"{modal}, a modal body, is not refined"] if modal else []
+    texts += [f"the change excludes the reduction error of {reduced}, which the file states"] if reduced else []
     return [Diagnostic("not-refined", text) for text in texts]
 
 
@@ -448,8 +450,8 @@ def at_same_pose(robot: Robot, finer: Robot, pose: Pose | None) -> Pose | None:
         return pose
     here = configure(robot, pose)
     if max(np.abs(here.q[link.e]).max(initial=0.0) for link in robot.tree.links) > DEFORMED_TOLERANCE:
-        text = "this configuration is deformed: its elastic coordinates belong to its number of elements"
-        raise InputError(text, key="pose", hint="give the pose itself; about='equilibrium' finds the deformed one")
+        text = "this configuration is deformed, and its elastic coordinates depend on the number of elements"
+        raise InputError(text, key="pose", hint="give the pose; about='equilibrium' computes the deformed state")
     return Configuration(finer, same_positions(robot, finer, here.q))
 
 

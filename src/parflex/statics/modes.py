@@ -232,7 +232,7 @@ def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge
     if not converged:
         why = (
             f"{numbers[-1] * robot.refine} elements in each of the file, the limit, leave a change of {change:.2g} "
-            f"and an error of about {remaining:.2g}, not the {converge:g} asked for"
+            f"and an error of about {remaining:.2g}, not the requested {converge:g}"
         )
         messages.append(Diagnostic("not-converged", why, value=change))
     why = "" if converged else messages[-1].text
@@ -486,7 +486,7 @@ def track_modes(
     modes = default_number_of_modes(robot, modes, lock)
     for key, value in (("agreement", agreement), ("finest", finest)):
         if not 0 < value <= 1:  # a finest share of zero would be searched for endlessly
-            raise InputError(f"'{key}' is a share", key=key, value=value, hint="give a number above 0, up to 1")
+            raise InputError(f"'{key}' is not a share", key=key, value=value, hint="give a number above 0, up to 1")
     stations = _stations(robot, poses)
     case = LoadCase(lock)
     current = _pose_at(robot, stations, 0.0, robot.home, modes, case)

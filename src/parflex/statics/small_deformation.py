@@ -77,18 +77,18 @@ def axial_warnings(tree: Tree, q: Array) -> list[Diagnostic]:
     if not body.acting:
         text = (
             f"'{worst}' is {does}, which would change its bending stiffness by {share:.0%}, but its axial strain "
-            'is linear: the model neglects that (axial = "mean" includes it)'
+            'is linear: the model neglects this effect (axial = "mean" includes it)'
         )
     elif body.reduced is not None:
         text = (
             f"'{worst}' is {does}, which changes its bending stiffness by {share:.0%}: a reduced beam takes its "
-            "normal force as constant, and the bound of its reduction is for a beam without load (leave out 'reduce')"
+            "normal force as constant, and the bound of its reduction is for a beam without load (remove 'reduce')"
         )
     else:
         name, count = _elements(tree, worst)
         text = (
             f"'{name}' is {does}, which changes the bending stiffness of its element by {share:.0%}: its "
-            f"{'element is' if count == 1 else f'{count} elements are'} too long for that; use "
+            f"{'element is' if count == 1 else f'{count} elements are'} too long for this load; use "
             f"{_enough(count, share)} elements"
         )
     return [Diagnostic("axial-load", text, worst, force)]
@@ -135,7 +135,7 @@ def _bending_warnings(tree: Tree, q: Array) -> list[Diagnostic]:
     elif link.body.reduced is None:
         beyond = "the small deformations of an element: use more elements"
     else:
-        beyond = "the small deformations of a reduced beam (leave out 'reduce', and use more elements)"
+        beyond = "the small deformations of a reduced beam (remove 'reduce' and use more elements)"
     text = f"'{worst}'{more} deflects by {deflection:.3g} m, {shares[worst]:.2g} times {size}: that is beyond {beyond}"
     return [Diagnostic("large-deflection", text, worst, float(deflection))]
 

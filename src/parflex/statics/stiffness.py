@@ -163,8 +163,8 @@ def deflection_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Seque
     robot, pose = at_nodes(robot, pose, [*frames, *case.forced_frames])
     turning = has_force_elements(robot.tree)
     if case.about == "undeformed" and turning:
-        text = "elements between points turn as the robot deforms, so its deflection is that of the equilibrium"
-        raise InputError(text, key="about", value=case.about, hint="ask about the equilibrium")
+        text = "elements between points rotate as the robot deforms, so deflections are those of the equilibrium"
+        raise InputError(text, key="about", value=case.about, hint="use about='equilibrium'")
     state = linearisation_state(robot, pose, case)
     if turning and not isinstance(state, Equilibrium):
         state = equilibrium_of(robot, pose, case)
@@ -182,8 +182,8 @@ def deflection_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Seque
     largest = float(np.linalg.norm(rotations, axis=1).max())
     if largest <= FIRST_ORDER_ROTATION:
         return result
-    text = f"bodies turn by up to {largest:.2g} rad as they deflect: first order does not hold beyond "
-    text += f"{FIRST_ORDER_ROTATION} rad, so ask about='equilibrium'"
+    text = f"bodies rotate by up to {largest:.2g} rad: first-order deflections do not hold beyond "
+    text += f"{FIRST_ORDER_ROTATION} rad, so use about='equilibrium'"
     return replace(result, diagnostics=(*result.diagnostics, Diagnostic("beyond-first-order", text, value=largest)))
 
 

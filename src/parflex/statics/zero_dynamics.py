@@ -89,9 +89,9 @@ def driven_rows(here: Configuration, frame: str, spare: bool = False) -> Array:
     rows = rows[robot.tree.components]
     motors = len(robot.actuated)
     if len(rows) > motors or (len(rows) < motors and not spare):
-        text = f"'{frame}' moves in {len(rows)} directions, and {motors} motors cannot drive all of them: bodies deform"
+        text = f"'{frame}' moves in {len(rows)} directions, and {motors} motors cannot drive all: bodies deform"
         names = "=..., ".join(robot.actuated_names[:2])
-        hint = f"give the motion of the motors ({names}=...), or use rigid=True"
+        hint = f"give motor accelerations ({names}=...), or use rigid=True"
         raise InputError(text, key="motion", value=frame, hint=hint)
     return rows
 
@@ -145,7 +145,7 @@ def held_frame(robot: Robot, pose: Pose | None = None, wrench: Wrench | None = N
         if not closed:
             break
         here = Configuration(robot, q)
-    text = f"no state of rest was found in which the motors hold '{frame}'"
+    text = f"no static equilibrium was found in which the motors hold '{frame}'"
     raise SingularError(text, key="pose", value=frame, hint="choose another pose, or reduce the loads")
 
 
