@@ -175,7 +175,7 @@ def test_a_mode_and_a_run_play():
         assert "8 MPa" in made.panel.stress_note.content and not made.stage.meshes["beams"].visible
         assert len(made.stage.coloured) == 9  # eight colours, and beams of which nothing is known
         made.panel.time.value = 0.02
-        made._show_run()
+        made._do_time(None)
         assert len(made.stage.coloured[7].faces) > 1 and made.stage.coloured[7].color == (253, 231, 37)
         assert made.pictures()[0][0].levels is not None
         page = made.page()
