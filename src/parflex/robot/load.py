@@ -198,8 +198,8 @@ def inertia_warnings(description: schema.RobotFile, tree: Tree) -> list[Diagnost
     return [
         Diagnostic(
             "impossible-inertia",
-            f"the inertia of {', '.join(names)} is not physically consistent: {reason}; "
-            "base parameters, which group several bodies, may be so",
+            f"no real body has the inertia of {', '.join(names)}: {reason}; "
+            "fine for base parameters, which group several bodies",
         )
         for reason, names in reasons.items()
     ]
