@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from parflex.bodies.sections import Fibres
 
 Array = np.ndarray
-SLENDER = 0.1  # deflections of a tip beyond this share of the length turn sections by more than small angles
+SLENDER = 0.1  # of the length: larger tip deflections rotate sections by more than small angles
 LABELS = ("ux", "uy", "uz", "rx", "ry", "rz")
 PLANAR = (0, 1, 5)
-FIELDS = (slice(0, 1), slice(1, 4), slice(4, 7))  # r0, displacements and turns of the tip: each of one unit
+FIELDS = (slice(0, 1), slice(1, 4), slice(4, 7))  # r0, displacements and rotations of the tip: each of one unit
 # factor (1, y, z) and axis of the points whose motion is one of x, y, z, rx, ry, rz of a section, with its sign
 SECTION_MOTIONS = ((0, 0, 1.0), (0, 1, 1.0), (0, 2, 1.0), (1, 2, 1.0), (2, 0, 1.0), (1, 0, -1.0))
 SIGNS = np.array([sign for *_, sign in SECTION_MOTIONS])
-NOTHING = np.zeros(1)  # a polynomial
+NOTHING = np.zeros(1)  # the zero polynomial
 CLAMPED_FREE = 1.8751040687119611  # first root of cos x cosh x = -1: clamped at one end, free at the other
 
 

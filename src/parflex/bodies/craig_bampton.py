@@ -25,14 +25,14 @@ from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 
 Array = np.ndarray
-LIMIT = 0.5  # sums over nodal masses that miss the given matrix by more are those of another body
-SYMMETRIC = 1e-6  # of the largest entry: matrices of other programs are printed with some digits only
-NEGATIVE = 1e-8  # of scaled entries, times the root of their number: eigenvalues below zero by less are rounding
-DENSE = 800  # coordinates up to which matrices are treated as full ones
-FREE = 1e-4  # of the first elastic eigenvalue: rigid motions may have so much
-STIFF = 1e-12  # of the stiffest coordinate: motions with less have no stiffness
-SAME = 1e-3  # masses along x, y and z are one mass, within this share
-INERTIA = 0.05  # a rigid mass matrix off by more is that of another body
+LIMIT = 0.5  # relative error of nodal masses above which the mesh is refused
+SYMMETRIC = 1e-6  # of the largest entry: rounding of printed matrices
+NEGATIVE = 1e-8  # of scaled entries, times the root of their number: smaller negative eigenvalues are rounding
+DENSE = 800  # number of coordinates up to which matrices are dense
+FREE = 1e-4  # of the first elastic eigenvalue: largest eigenvalue of rigid-body modes
+STIFF = 1e-12  # of the stiffest coordinate: smaller stiffness is zero
+SAME = 1e-3  # relative difference of masses along x, y and z
+INERTIA = 0.05  # largest relative error of the rigid mass matrix
 
 
 @dataclass(frozen=True, eq=False, repr=False)

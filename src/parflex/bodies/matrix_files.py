@@ -42,9 +42,9 @@ from parflex.io import read_bytes, read_npz
 Array = np.ndarray
 Entries = dict[tuple[Freedom, Freedom], float]
 MAX_BYTES = 50_000_000
-HARDLY = 1e-3  # of the forces of one node: rounding of what cancels
-COMPRESSED = 15  # kind of an element of a MATLAB file
-ZIP, HDF5 = b"PK\x03\x04", b"\x89HDF\r\n\x1a\n"  # first bytes of npz files and of those of MATLAB 7.3
+HARDLY = 1e-3  # of the forces of one node: rounding of forces that cancel
+COMPRESSED = 15  # type number of a compressed element of a MATLAB file
+ZIP, HDF5 = b"PK\x03\x04", b"\x89HDF\r\n\x1a\n"  # first bytes of npz files and of MATLAB 7.3 files
 MARKET = "%%MATRIXMARKET"
 AGAIN = "write the matrices again"
 TRUNCATED = "the file is truncated: write it again"
@@ -59,7 +59,7 @@ ARRAYS = {
 
 NAMES = tuple(name for names in ARRAYS.values() for name in names)
 TYPES = {"STIFFNESS": "K", "MASS": "M", "VISCOUSDAMPING": "D", "DAMPINGVISCOUS": "D", "DAMPING": "D"}
-ABAQUS_OMITTED = ("STRUCTURALDAMPING", "DAMPINGSTRUCTURAL", "LOAD")  # of which nothing is made
+ABAQUS_OMITTED = ("STRUCTURALDAMPING", "DAMPINGSTRUCTURAL", "LOAD")  # matrices that are ignored
 KINDS = {"K": "K", "M": "M", "B": "D"}  # by the first letter: KAAX, MAAX, BAAX
 USUAL = ("KAAX", "MAAX", "BAAX")
 NASTRAN_OMITTED = ("K4AAX", "VAX", "PAX")  # structural damping, partitioning, loads

@@ -22,16 +22,16 @@ from parflex.records import Record
 from parflex.spatial.rotations import cross, hat
 
 Array = np.ndarray
-ROUND_OFF = 1e-12  # entries of integrals below this share of their scale are zero
-ORTHOGONAL = 1e-3  # products of two modes above this share of their masses are no rounding of printed shapes
-SAME_MASS = 1e-2  # a modal mass and the sum over the nodes may differ by this much
-RIGID_SHARE = 1e-6  # of a mode: what is below was meant to be none
-DEGENERATE = 1e-6  # stiffnesses that differ by less are one frequency with two shapes
-STILL = 1e-9  # m/rad: translations below this share of the rotations are rounding, as in the twist of a shaft
-RESOLVED = 1e-10  # of the largest entry of a mode: digits that eigenvectors of finite elements have
-FELT = 0.1  # share of the largest translation that an interface node must have to decide a sign
-SIGN_TIE_TOLERANCE = 1e-6  # components as large as the largest but for this decide the sign in the order of the nodes
-THIN = 0.5  # deflections beyond this share of the thickness stretch the middle of a plate: theory of plates
+ROUND_OFF = 1e-12  # relative size of entries of integrals that are rounding
+ORTHOGONAL = 1e-3  # of the modal masses: larger products of two modes are not rounding of printed shapes
+SAME_MASS = 1e-2  # relative difference between a modal mass and the sum over the nodes
+RIGID_SHARE = 1e-6  # of a mode: a smaller rigid-body share is rounding
+DEGENERATE = 1e-6  # relative difference of stiffnesses of degenerate modes
+STILL = 1e-9  # m/rad: translations below this share of the rotations are rounding, as in the torsion of a shaft
+RESOLVED = 1e-10  # of the largest entry of a mode: precision of eigenvectors of finite elements
+FELT = 0.1  # of the largest translation: least motion of an interface node that decides a sign
+SIGN_TIE_TOLERANCE = 1e-6  # relative difference of components that decide the sign in node order
+THIN = 0.5  # deflections beyond this share of the thickness stretch the middle plane
 FORMAT = 1
 NEEDED = ("format", "nodes", "masses", "shapes", "modal_stiffnesses", "modal_masses")
 TEXTS = ("interface", "title", "source")

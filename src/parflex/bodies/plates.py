@@ -29,18 +29,18 @@ from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 
 Array = np.ndarray
-FAN = 8  # convex polygons with at most so many sides are a fan about their centre: it keeps their symmetry
-NEAR = 1e-9  # of the size of the polygon: closer points are the same point
-ROUNDS = 2000  # of halved edges: far more than any polygon needs
+FAN = 8  # convex polygons with at most so many sides are meshed as a fan, which keeps their symmetry
+NEAR = 1e-9  # of the size of the polygon: nearer points coincide
+ROUNDS = 2000  # of halved edges, far more than any polygon needs
 CORNERS = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])  # of the reference triangle
-RIGID = 3  # motions of a plate that is rigid in its plane
-PAIR = 1  # one more mode is computed, so that the last one is turned by rule if it is the first of a pair
-TRIANGLES = {"mindlin": 1536, "kirchhoff": 96}  # at most, unless refinements are asked for: frequencies to 1e-4 or so
-SAMPLES = 2.4  # triangles with nodes for each mode, at least
+RIGID = 3  # number of rigid-body modes of a plate that is rigid in its plane
+PAIR = 1  # additional mode that completes a pair of degenerate modes
+TRIANGLES = {"mindlin": 1536, "kirchhoff": 96}  # by default at most, for frequencies to about 1e-4
+SAMPLES = 2.4  # least number of triangles with nodes per mode
 SHARPENING = 3  # steps of inverse iteration after the eigenvalue solver, whose vectors have ten digits
-SAMPLED = 1e-2  # sums over the nodes may miss the integrals by so much before they are corrected
-KIRCHHOFF_DEGREE = 10  # of what is integrated exactly: the product of two shapes
-MINDLIN_DEGREE = 6  # of what is integrated exactly: the product of two bubbles
+SAMPLED = 1e-2  # relative error of sums over the nodes before their correction
+KIRCHHOFF_DEGREE = 10  # of exact quadrature: the product of two shapes
+MINDLIN_DEGREE = 6  # of exact quadrature: the product of two bubbles
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -31,16 +31,16 @@ from parflex.spatial.rotations import hat, rotation_about
 
 Array = np.ndarray
 Moments = tuple[Array, Array]
-FAMILIES = (("ux",), ("uy", "rz"), ("uz", "ry"), ("rx",))  # coordinates of straight beams that go with each other
+FAMILIES = (("ux",), ("uy", "rz"), ("uz", "ry"), ("rx",))  # coupled coordinates of straight beams
 Y, Z, RX, RY, RZ = 1, 2, 3, 4, 5  # of (x, y, z, rx, ry, rz)
 CLAMPED = 4.730040744862704  # first root of cos x cosh x = 1: a beam clamped at both ends
-SAMPLES = 4  # of an element, among which the largest motion of a mode is
-ALIKE = 1e-12  # of their size: matrices that are the same but for rounding
-SEEN = 1e-6  # of the largest motion of nodes that a unit of strain energy can make: less is none
+SAMPLES = 4  # samples per element for the largest motion of a mode
+ALIKE = 1e-12  # relative difference of matrices that are equal to rounding
+SEEN = 1e-6  # of the largest nodal motion per unit of strain energy: smaller motions are zero
 # of 1 / frequency squared: modes that are nearer share a plane of shapes, which files mix at will
 SAME_FREQUENCY = 1e-3
-SAME_PLACE = 1e-6  # of the extent of the nodes: two that mirror each other
-COUPLED = 1e-6  # of the mass of a mode: what couples less is rounding
+SAME_PLACE = 1e-6  # of the extent of the nodes: tolerance of mirror images
+COUPLED = 1e-6  # of the mass of a mode: smaller coupling is rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from parflex.bodies.two_node import TwoNodeBeam
 
 Array = np.ndarray
-NO_COORDINATES = np.zeros(0)  # those of a rigid body
+NO_COORDINATES = np.zeros(0)  # elastic coordinates of a rigid body
 NO_COORDINATES.setflags(write=False)
 
 

@@ -16,7 +16,7 @@ from parflex.bodies.beam import Section
 from parflex.spatial.batched import larger, smaller
 
 Array = np.ndarray
-TERMS = 40  # of the series for the torsion of a rectangle: exact to rounding
+TERMS = 40  # terms of the torsion series of a rectangle, exact to rounding
 
 
 def rectangle(y: float, z: float) -> Section:

@@ -41,13 +41,13 @@ from parflex.spatial.rotations import cross, hat
 
 Array = np.ndarray
 LABELS = ("ux", "uy", "uz", "rx", "ry", "rz")
-SINGULAR = 1e-13  # of scaled masses: less is none
-DAMPED = 1e-3  # of the largest entry of D: dampers between the body and the ground
+SINGULAR = 1e-13  # of scaled masses: smaller ones are zero
+DAMPED = 1e-3  # of the largest entry of D: larger rows are dampers between the body and the ground
 FLAT = 1e-9  # of the largest second moment: directions without extent
-MIN_SHEAR_SHARE = 0.01  # of its estimate: what is less is none
+MIN_SHEAR_SHARE = 0.01  # of its estimate: smaller shares are zero
 IN_PLANE = (0, 1, 5)  # x, y and rz of a node, and of the body
-ALIKE = 1e-6  # of a frequency squared: modes that are nearer share a plane of shapes, and any two of it are modes
-UNCOUPLED_SHARE = 1e-6  # of the mass of a mode: what couples less is rounding
+ALIKE = 1e-6  # relative distance of squared frequencies within which modes are degenerate
+UNCOUPLED_SHARE = 1e-6  # of the mass of a mode: smaller coupling is rounding
 
 
 def select_nodes(data: ReducedMatrices, node_numbers: Mapping[str, int]) -> dict[str, int]:

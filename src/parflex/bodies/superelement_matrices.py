@@ -28,29 +28,29 @@ from parflex.spatial.rotations import hat
 
 Array = np.ndarray
 Freedom = tuple[int, int]  # number of a node and 1 to 6; number of a modal coordinate and 0
-MAX_ORDER = 600  # freedoms; what is larger is not reduced
-UNSYMMETRIC = 1e-6  # of the largest entry: more than rounding of printed numbers
-LARGEST_NUMBER = 1e10  # of a node or a freedom
-LARGEST = 1e100  # of an entry: its square is a number too
+MAX_ORDER = 600  # degrees of freedom; larger matrices are not reduced
+UNSYMMETRIC = 1e-6  # of the largest entry: larger differences are not rounding of printed numbers
+LARGEST_NUMBER = 1e10  # largest number of a node or degree of freedom
+LARGEST = 1e100  # largest entry, whose square is finite
 WORDS = {"M": "mass matrix", "K": "stiffness matrix", "D": "damping matrix", "geometric": "geometric stiffness"}
 ORDER = (
     "rows are x y z rx ry rz of each interface node, then modal coordinates; positions are in the unit of the matrices"
 )
 
-NEGATIVE = 1e-9  # of scaled masses: less is rounding
-MASSLESS = 1e-11  # of its mass, added to each freedom so that none is without
-SAME_MASS = 1e-2  # masses along x, y and z may differ by so much
-SAID, REFUSED = 1e-2, 1e-1  # highest frequency of a rigid motion, of the lowest elastic one
-ASIDE = 2.0  # radius of gyration along a direction, over half the way that nodes span there: a bar has 0.58
-SLENDER = 0.1  # of the whole radius of gyration: sections of bars have less across
-TURNING = 0.1  # of the lowest frequency with held nodes: centrifugal loads then deform by a hundredth of the arm
-MAX_ROTATION_SPEED = 300.0  # rad/s: what turns faster than 3000 turns a minute is no link of a robot
-SAME_PLACE = 1e-6  # of the size of the body: nodes that are nearer to each other are at one place
-DETERMINED = 1e-7  # of the largest singular value: less determines no position
+NEGATIVE = 1e-9  # of scaled masses: smaller negative eigenvalues are rounding
+MASSLESS = 1e-11  # of the mass, added to each degree of freedom so that none is massless
+SAME_MASS = 1e-2  # relative difference of masses along x, y and z
+SAID, REFUSED = 1e-2, 1e-1  # highest rigid-body frequency relative to the lowest elastic one that is reported, refused
+ASIDE = 2.0  # radius of gyration along a direction over half the extent of the nodes: a bar has 0.58
+SLENDER = 0.1  # of the whole radius of gyration: sections of bars have less
+TURNING = 0.1  # of the lowest clamped frequency: centrifugal loads then deform by a hundredth of the arm
+MAX_ROTATION_SPEED = 300.0  # rad/s: links of robots stay below 3000 revolutions per minute
+SAME_PLACE = 1e-6  # of the size of the body: nearer nodes coincide
+DETERMINED = 1e-7  # of the largest singular value: smaller values determine no position
 MAX_DENSITY = 25_500.0  # kg/m3: osmium as an ellipsoid, 9/8 of 22 600
-MAX_WAVE_SPEED = 50_000.0  # m/s: diamond has 18 000; rigid regions around nodes shorten what is strained
+MAX_WAVE_SPEED = 50_000.0  # m/s: diamond has 18 000; rigid regions around nodes shorten the strained length
 THIN = 1e-3  # kg/m3, mass over the cube of the radius of gyration: a thousandth of air
-FLAT = 1e-6  # of the longest side: a box is not thinner
+FLAT = 1e-6  # of the longest side: smallest thickness of a box
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -21,9 +21,9 @@ from parflex.spatial.linear import is_zero
 from parflex.spatial.rotations import cross, hat
 
 Array = np.ndarray
-NOTHING = 1e-6  # of the largest component of a field: integrals of squares have the square of that as rounding
-ORTHOGONAL = 1e-12  # of the sizes of two functions: products below this are rounding
-DEPENDENT = 1e-10  # of the size of a function: what is smaller is rounding of the integrals
+NOTHING = 1e-6  # of the largest component of a field: the root of the rounding of integrals of squares
+ORTHOGONAL = 1e-12  # of the sizes of two functions: smaller products are rounding
+DEPENDENT = 1e-10  # of the size of a function: smaller remainders are rounding of the integrals
 E3 = np.eye(3)
 
 

@@ -28,9 +28,9 @@ from parflex.tree.tree import Tree
 Array = np.ndarray
 
 PARAMETERS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
-REACH = 0.5  # rad or typical lengths: how far motors go from home, far enough for ranks of regular poses
-NEARER = 0.9  # of that reach, after a pose that cannot be assembled
-ROUNDING = 1e-13  # of what a link carries: sums of a hundred bodies stay below, parts that matter far above
+REACH = 0.5  # rad or characteristic lengths of motor motion from home, enough for ranks of regular poses
+NEARER = 0.9  # factor on REACH after a pose that does not assemble
+ROUNDING = 1e-13  # of the inertia that a link carries: sums of a hundred bodies stay below
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -24,10 +24,10 @@ from parflex.spatial.linear import scalar_type, solve
 from parflex.tree.force_elements import gear_loss
 
 Array = np.ndarray
-OPEN_SHARE = 1e-9  # of a gear in a combination of efforts that acts on nothing, above rounding
-SETTLING, SETTLED = 60, 1e-13  # steps, of the efforts: rounding
-FLAT, NOTHING = 1e-12, 1e-9  # determinants, and efforts as shares of the largest, that are rounding
-MAX_ENUMERATED_GEARS = 6  # gears up to which all directions of power are tried
+OPEN_SHARE = 1e-9  # share of a gear in combinations of efforts without motion that is above rounding
+SETTLING, SETTLED = 60, 1e-13  # largest number of iterations, and relative change of efforts that is rounding
+FLAT, NOTHING = 1e-12, 1e-9  # determinants, and efforts relative to the largest, that are rounding
+MAX_ENUMERATED_GEARS = 6  # number of gears up to which all directions of power are tried
 
 
 @dataclass(frozen=True, eq=False, repr=False)

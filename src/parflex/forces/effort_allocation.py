@@ -33,8 +33,8 @@ EffortLimit = float | Mapping[str, Any]
 MISSED = 1e-9  # of the stated efforts: a preload within this is met to rounding
 AT_LIMIT = 1e-9  # of an effort: a motor nearer to its limit is reported at the limit
 IDLE = 1e-9  # of the largest share of a motor in internal efforts: a motor with a smaller share has none
-OUTSIDE = 1e-10  # of the largest effort or limit: rounding of a limit that is kept
-PUSH = 1e-9  # of the largest tension: rounding of a cable without tension
+OUTSIDE = 1e-10  # of the largest effort or limit: violation of a limit that is rounding
+PUSH = 1e-9  # of the largest tension: compression of a cable that is rounding
 
 MIXED = "; N and N m count equally, which 'weights' changes"
 TAUT = "taut cables"  # the criterion in reports

@@ -34,19 +34,19 @@ from parflex.tree.tree import Place, Tree, beam_elements
 Array = np.ndarray
 
 SHOWN = 11  # places along a beam in a table
-NUMBERS = 4e6  # that are held at a time: rows are done in parts
-SECTION_TOLERANCE = 1e-12  # of an element: nearer to a load a section may be on either side of it
-STATIONS = 9  # of a beam of one element; in between, a parabola estimates the largest
-FEWEST = 3  # of an element
-NEAR = 0.9  # of the largest so far: pieces whose parabolas stay below hold nothing larger
-CANDIDATE_ROWS = 20  # rows of a piece, those with the largest parabolas, that have fine stations
-FINE = 65  # of these stations
+NUMBERS = 4e6  # numbers stored at a time: rows are evaluated in parts
+SECTION_TOLERANCE = 1e-12  # of an element length: distance within which a section is at a load
+STATIONS = 9  # sections of a one-element beam; parabolas estimate the maximum between sections
+FEWEST = 3  # sections of an element at least
+NEAR = 0.9  # of the largest stress so far: pieces with lower parabolas contain no larger stress
+CANDIDATE_ROWS = 20  # rows of a piece with the largest parabolas, evaluated at FINE sections
+FINE = 65  # sections of candidate rows
 ROUNDING = 1e-14  # of a stress
-ZOOMS, ZOOM = 12, 17  # then the neighbourhood of the best is cut into so many, until only rounding is left
+ZOOMS, ZOOM = 12, 17  # refinements around the largest section, and sections of each: the maximum to rounding
 FORCES = ("N", "Vy", "Vz", "T", "My", "Mz")
-IN_PLANE = (0, 1, 5)  # those that a planar model determines
+IN_PLANE = (0, 1, 5)  # components that a planar model determines
 STRESS = "stress"
-ALIKE = 1e-12  # of their length: elements that differ by no more are equal
+ALIKE = 1e-12  # relative difference of element lengths that is rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)

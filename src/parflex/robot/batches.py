@@ -18,7 +18,7 @@ from parflex.robot.states import as_numbers
 
 Array = np.ndarray
 INSIDE = f"{Path(__file__).resolve().parent.parent}{os.sep}"
-NAMED = 8  # rows of one reason that a sentence names
+NAMED = 8  # rows of one reason listed in a warning
 
 
 def warn(diagnostics: Iterable[Diagnostic]) -> None:

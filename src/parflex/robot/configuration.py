@@ -29,10 +29,10 @@ from parflex.robot.robot import Robot
 from parflex.robot.states import as_numbers, refuse_infinite, tolerance_factor, wrong_length
 
 Array = np.ndarray
-SINGULAR = 1e7  # condition number above which a model is refused: seven of sixteen digits are gone
-NEAR_SINGULAR = 1e4  # above which a warning is given
-SAME = 1e-6  # of the typical length: balls that are nearer are one, lines that are nearer pass through them
-MISSED = 1e-7  # of the rates: by how much they may miss the loops; ten times what positions may, which they depend on
+SINGULAR = 1e7  # condition number above which a model is refused: seven of sixteen digits are lost
+NEAR_SINGULAR = 1e4  # condition number above which a warning is given
+SAME = 1e-6  # characteristic lengths within which ball joints coincide and lines pass through them
+MISSED = 1e-7  # relative error of rates in the loops: ten times that of the positions on which rates depend
 
 
 @dataclass(frozen=True, eq=False, repr=False)

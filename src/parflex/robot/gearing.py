@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from parflex.robot.robot import Robot
 
 Array = np.ndarray
-TOLD = 1e-9  # of singular values of couplings without units: what is smaller leaves a rotor free
+TOLD = 1e-9  # relative singular value of couplings below which a rotor is free
 Place = tuple[str | int, ...]  # of a number in a robot, by fields and indices
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from parflex.tree.tree import Link
 
 Array = np.ndarray
-FAR = 0.6  # rad or typical lengths from its stated start at which a motor of the assembled robot is reported
-CLOSED = 1e-11  # m: Newton closes loops to rounding
+FAR = 0.6  # rad or characteristic lengths between start and home of a motor above which a warning is given
+CLOSED = 1e-11  # m: Newton's method closes loops to rounding
 
 
 def find_home(robot: Robot) -> Array:

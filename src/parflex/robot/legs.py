@@ -34,8 +34,8 @@ from parflex.tree.joints import AROUND_AXIS
 from parflex.tree.tree import Link, Place, Tree
 
 Array = np.ndarray
-INDEPENDENT = 1e-6  # smallest singular value of P, of the largest: below, directions follow from each other
-ROUND_OFF = 1e-14  # of the largest entry: what products of constants leave of zero
+INDEPENDENT = 1e-6  # relative singular value of P below which directions depend on each other
+ROUND_OFF = 1e-14  # of the largest entry: rounding of products of constants
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -18,8 +18,8 @@ from parflex.robot.robot import Robot
 from parflex.tree.tree import Link
 
 Array = np.ndarray
-AT_LIMIT = 1e-9  # rad or typical lengths: poses close to 1e-12, and a joint on its limit is inside
-SHARE = 1e-6  # of a velocity or effort limit: motions are planned and sampled as closely
+AT_LIMIT = 1e-9  # rad or characteristic lengths: poses close to 1e-12, and a joint within this of its limit is inside
+SHARE = 1e-6  # relative tolerance of velocity and effort limits, the accuracy of planned motions
 POSITION, VELOCITY, EFFORT = "limits", "velocity_limit", "effort_limit"  # keys of the file
 CODES_OF_LIMITS = {POSITION: "position-limit", VELOCITY: "velocity-limit", EFFORT: "effort-limit"}
 Values = Mapping[str, Any]  # of joints by name: a number each, or an array over times

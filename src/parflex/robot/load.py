@@ -34,7 +34,7 @@ from parflex.tree.tree import Link, Place, Tree
 
 Without = Sequence[str]
 FRICTION = ("viscous", "coulomb", "static", "more_viscous", "more_coulomb", "offset")
-JOINT_TERMS = ("friction", "motor-inertia", "springs")  # what counts of operators leave out unless asked
+JOINT_TERMS = ("friction", "motor-inertia", "springs")  # terms that operator counts omit unless requested
 
 
 def load(

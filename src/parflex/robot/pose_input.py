@@ -35,10 +35,10 @@ from parflex.tree.tree import Link, Tree
 
 Array = np.ndarray
 TWIST = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5, "theta": 5}
-LARGEST = 1e9  # no pose or motion comes near; powers of such numbers still fit
+LARGEST = 1e9  # largest number in a pose or motion: far above any, and its powers stay finite
 DISTANCE = "distance."
-ROUNDING = 1e-9  # of a component of a unit vector
-UPRIGHT = 1e-12  # of one less its cosine: nearer, one component gives the whole direction
+ROUNDING = 1e-9  # rounding of a component of a unit vector
+UPRIGHT = 1e-12  # 1 - cosine of a direction below which one component determines the direction
 
 TWIST |= {"vx": 0, "vy": 1, "vz": 2, "wx": 3, "wy": 4, "wz": 5, "ax": 0, "ay": 1, "az": 2}
 

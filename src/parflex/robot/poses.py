@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from parflex.robot.robot import Robot
 
 Array = np.ndarray
-SAME_FRAME = 1e-8  # typical lengths: a frame is where it should be
+SAME_FRAME = 1e-8  # characteristic lengths: tolerance of frame positions
 
 
 class PoseFinder:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from parflex.robot.configuration import Configuration
 
 Array = np.ndarray
-ROUNDING = 1e-12  # rad/s, typical lengths per s, and per s2: rounding of rates of order one is zero
-KEPT = 1e-9  # of the size of a block: what is left of it after the earlier ones, if smaller, says nothing
+ROUNDING = 1e-12  # rad/s, characteristic lengths per s and s2: rounding of rates of order one
+KEPT = 1e-9  # relative size of a block below which its remainder after earlier blocks is rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)

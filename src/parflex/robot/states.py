@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from parflex.robot.robot import Robot
 
 Array = np.ndarray
-OPEN = 1e-8  # typical lengths by which loops may be open, and by which quaternions may miss the length 1
-SINGLE = 100.0  # times that for arrays in single precision, which cannot close loops better than to 1e-7
-SAME = 1e-8  # of values and of entries of rows without units: rounding
+OPEN = 1e-8  # opening of loops in characteristic lengths, and error of quaternion lengths, that is an error
+SINGLE = 100.0  # factor on OPEN for arrays in single precision, which close loops to 1e-7
+SAME = 1e-8  # relative difference of values that is rounding
 
 
 def evaluate_batch(function: Callable[[Array, Array], Array], *arguments: tuple[Any, str, int]) -> Array:

@@ -35,7 +35,7 @@ from parflex.tree.tree import GROUND, Tree
 
 Array = np.ndarray
 PREFERENCES = ("root", "tip", "closure")
-EXACT = 1e-14  # entries of unit axes below this are rounding: exact zeros keep motions in and out of a plane apart
+EXACT = 1e-14  # entries of unit axes below this are rounding: exact zeros separate in-plane and out-of-plane motions
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ Poses = Annotated[
 Frequencies = Annotated[tuple[Positive, ...], BeforeValidator(list_of("a list of numbers is", "[1.0, 2.0]"))]
 Limit = Number | dict[str, Number | Pair]  # of all motors, or by name; a pair is lowest and highest
 KINDS = ("circle", "points", "moves", "poses", "joints", "sines", "chirp")
-AT_REST = ("quintic", "septic", "trapezoid", "constant-speed")  # laws of one move, from rest to rest
+AT_REST = ("quintic", "septic", "trapezoid", "constant-speed")  # laws of one move that starts and ends at zero velocity
 # the first law of a kind is the one that it has where none is given; waves have none
 LAWS: dict[str, tuple[str, ...]] = {
     "circle": ("constant-speed", "quintic", "septic", "time-optimal"),

@@ -33,7 +33,7 @@ LEG_LISTS: dict[str, type[Any]] = {
 }
 NAMED_LISTS = ("frame", "point", "closure", "coupling", "element")
 MAX_DEPTH = 8
-MAX_KEY_PARTS = 50  # the reader of TOML takes quadratic time for a key of many parts
+MAX_KEY_PARTS = 50  # of a dotted key: the TOML reader takes quadratic time
 NOT_INHERITED_KEYS = ("name", "extends")  # a file never takes these from the one it extends
 MAX_GENERATIONS = 8
 

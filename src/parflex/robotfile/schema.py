@@ -107,7 +107,7 @@ InertiaRows = Annotated[
 
 
 def _inertia_form(value: Any) -> str:
-    """A list with lists in it is a tensor by rows; anything else is read as a diagonal."""
+    """Return the tag of a tensor by rows for nested lists, else of a diagonal."""
     entries = plain_list(value)
     rows = isinstance(entries, list | tuple) and any(isinstance(entry, list | tuple) for entry in entries)
     return "(rows)" if rows else "(diagonal)"
@@ -124,7 +124,7 @@ SECTION_KEYS = {
     "box": ("y", "z", "thickness"),
     "numbers": ("A", "Iy", "Iz", "J", "Ip", "ky", "kz"),
 }
-ELEMENT_KEYS = {  # what each kind may have beside its name and ends
+ELEMENT_KEYS = {  # keys of each kind in addition to name and ends
     "spring": ("stiffness", "rest", "damping", "table"),
     "damper": ("damping",),
     "rod": ("rest",),
@@ -153,7 +153,7 @@ class Placement(Table):
 
 
 def central_matrix(about_centre: Any) -> np.ndarray:
-    """The inertia tensor about the centre from its diagonal or its rows."""
+    """Return the central inertia tensor from its diagonal or its rows."""
     values = np.array(about_centre)
     return np.diag(values) if values.ndim == 1 else values
 
@@ -213,11 +213,11 @@ class Friction(Table):
     static: Number | None = None
 
     def check_values(self) -> None:
-        """Refuse less friction at rest than in motion."""
+        """Refuse static friction below sliding friction."""
         self.check_static(self.coulomb)
 
     def check_static(self, sliding: float) -> None:
-        """Friction at rest bears no less than friction in motion."""
+        """Refuse static friction below sliding friction."""
         if self.static is not None and not self.static >= sliding:
             fix = f"give at least {sliding:g}, or omit it: static friction then equals sliding friction"
             message = f"the static friction is below the sliding friction {sliding:g}"

@@ -33,7 +33,7 @@ from parflex.records import one_line
 from parflex.spatial.batched import BatchedNumber, finite, function_of
 from parflex.spatial.rotations import cosine, sine, tangent
 
-LARGEST = 1e20  # no quantity in SI units comes near; squares and products of such numbers still fit
+LARGEST = 1e20  # far above any quantity in SI units; squares and products stay finite
 MAX_VALUE_TEXT = 40
 NUMBER_SCHEMA = {"anyOf": [{"type": "number"}, {"type": "string", "description": "arithmetic expression"}]}
 LIMIT_KEYS = ("limits", "velocity_limit", "effort_limit")

@@ -20,9 +20,9 @@ import numpy as np
 from parflex.spatial.scalar import Scalar
 
 Array = np.ndarray
-MEMORY = 3e8  # bytes of the numbers of the rows that are done together
-FEWEST = 500  # of these rows: below, what Python itself takes is most
-PLAIN_ROW_LIMIT = 6  # rows: numbers of many rows take as long as five to nine plain ones, by the robot
+MEMORY = 3e8  # bytes of rows that are evaluated together
+FEWEST = 500  # rows evaluated together at least: below, the overhead of Python dominates
+PLAIN_ROW_LIMIT = 6  # rows up to which plain numbers are faster: a batched number costs five to nine plain ones
 
 
 class VariedNumberError(TypeError):

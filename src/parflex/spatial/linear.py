@@ -32,7 +32,7 @@ from parflex.spatial.dual import (
 )
 
 Array = np.ndarray
-NUMBER = 0.4  # of a symbol: what a number costs as a factor, since some of its products vanish or fold
+NUMBER = 0.4  # cost of a number as factor relative to a symbol, because some products vanish or fold
 
 
 def is_symbolic(*arrays: Any) -> bool:

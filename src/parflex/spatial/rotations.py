@@ -17,9 +17,9 @@ import numpy as np
 from parflex.spatial.batched import apply_rowwise, is_batched, is_varied
 
 Array = np.ndarray
-E3 = np.eye(3)  # a copy of it takes a fifth of the time of another one
+E3 = np.eye(3)  # identity, whose copy takes a fifth of the time of np.eye
 
-ORIENTATION = tuple(f"orientation_{part}" for part in "wxyz")  # columns: unit quaternion of a frame in the world
+ORIENTATION = tuple(f"orientation_{part}" for part in "wxyz")  # columns of the unit quaternion of a frame in the world
 # (1 - (x/2) cot(x/2)) / x^2 in powers of x^2: Bernoulli numbers over factorials
 INVERSE_SERIES = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000, 1 / 74724249600)
 SERIES = 9  # terms of the series below: exact to rounding up to half a turn
@@ -28,7 +28,7 @@ STEP = math.pi / 12
 # sines of 0, 15, ... 90 degrees
 SINE_TABLE = (0.0, (sqrt(6) - sqrt(2)) / 4, 0.5, sqrt(0.5), sqrt(0.75), (sqrt(6) + sqrt(2)) / 4, 1.0)
 ROUNDING = 4 * 2.0**-52  # of an angle computed by a few operations, such as 150*(pi/180)
-LARGEST = 1000.0  # rad: rounding of larger ones says nothing about what was meant
+LARGEST = 1000.0  # rad: larger angles have too much rounding to be a multiple of 15 degrees
 
 
 def hat(p: Any) -> Array:

@@ -37,7 +37,7 @@ from parflex.statics.small_deformation import element_advice
 
 Array = np.ndarray
 
-CLOSING = 12  # Newton steps that close the loops after a step: more are needed only where the step was far too long
+CLOSING = 12  # Newton steps that close the loops: only far too long steps need more
 NOT_STABLE = "this equilibrium is unstable, as beyond a buckling load"
 UNSTABLE = Diagnostic("unstable-equilibrium", NOT_STABLE)
 HELD = "internal efforts of the motors keep the cables taut: the answer is about this equilibrium"

@@ -17,11 +17,11 @@ from parflex.recursion.energy import distance
 from parflex.robot.configuration import Configuration
 
 Array = np.ndarray
-REGULAR = 1e11  # condition number, without units, up to which a stiffness is taken as regular: four digits to spare
-DRIVEN = 1e-9  # cosine between a load and a motion without stiffness: rounding is below, also of fine meshes
-ZERO = 1e-7  # of the largest frequency: motions below are taken as free of stiffness
-SOFT = 1e-10  # of the highest squared frequency: of lower ones the usual solution has lost half its digits
-NEARLY = 1e-11  # of a stiffness with unit diagonal: a motion that springs hold at all has more, rounding less
+REGULAR = 1e11  # condition number without units of a regular stiffness: four digits remain
+DRIVEN = 1e-9  # cosine between a load and a rigid-body mode: rounding is below, also for fine meshes
+ZERO = 1e-7  # of the largest frequency: modes below are rigid-body modes
+SOFT = 1e-10  # of the highest squared frequency: the direct solution loses half of the digits of lower ones
+NEARLY = 1e-11  # of a stiffness with unit diagonal: above rounding, below any motion held by springs
 
 
 def rate_units(configuration: Configuration) -> Array:

@@ -36,8 +36,8 @@ from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray
 
-REST_LENGTH_TOLERANCE = 1e-9  # of the typical length or of a radian: a stretch that only rounding makes
-STILL = 1e-12  # of a motion without units: what moves less does not
+REST_LENGTH_TOLERANCE = 1e-9  # of the characteristic length or a radian: stretch that is rounding
+STILL = 1e-12  # motion without units that is rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -38,21 +38,21 @@ from parflex.tree.tree import Link, beam_elements
 
 Array = np.ndarray
 
-WARNING_EXCESS = 0.05  # of a frequency: beyond, a warning names the beam; one element of a pinned beam is 11 % too high
-FAR = 1.0  # of what a frequency should be: beyond, an estimate of first order is no figure, as near critical loads
-ENOUGH = 0.01  # of a frequency: the number of elements in warnings is that for this error
-BESIDE = 24  # modes above those asked for that take part in an estimate
+WARNING_EXCESS = 0.05  # of a frequency: a larger error is a warning; one element of a pinned beam is 11 % too high
+FAR = 1.0  # of a frequency: larger first-order estimates are not quantitative, as near critical loads
+ENOUGH = 0.01  # error of a frequency for which warnings state the number of elements
+BESIDE = 24  # modes above the requested ones in an estimate
 # of a squared frequency: modes above change what is taken from it by about its share of theirs. Those of an element
 # much shorter than others, as beside a place where something acts, lie so high that it would be lost in their rounding
 ABOVE = 1e6
-REACHED = 0.9  # of a squared frequency of an element held at both ends: so near, nothing can be said any more
-BISECTIONS = 12  # until a large share is known to a thousandth
-CLEAR = 0.5  # of the same: with this many elements something can
-SUBDIVISIONS = 2  # of an element of a reduced beam: its inside is far above what is left out
-FINE = 8  # elements that stand for the inside: in stretch and shear they have 1/64 of the error that is estimated
-LEAST = 1e-9  # answers of finely divided robots have rounding of about 1e-10: smaller changes are chance
-MOST = 64  # elements that each element of the file is divided into
-DEFORMED_TOLERANCE = 1e-9  # m or rad: a configuration with larger elastic coordinates belongs to its number of elements
+REACHED = 0.9  # of a squared clamped-clamped frequency: above, the error cannot be estimated
+BISECTIONS = 12  # steps that resolve a large share to a thousandth
+CLEAR = 0.5  # of a squared clamped-clamped frequency: target for the stated number of elements
+SUBDIVISIONS = 2  # of an element of a reduced beam, whose inner frequencies are far above the omitted modes
+FINE = 8  # elements that model the inside, with 1/64 of the estimated error in stretch and shear
+LEAST = 1e-9  # smallest relative change: answers of fine meshes have rounding of about 1e-10
+MOST = 64  # largest number of elements per element of the file
+DEFORMED_TOLERANCE = 1e-9  # m or rad: larger elastic coordinates make a configuration depend on its number of elements
 
 
 @dataclass(frozen=True, eq=False, repr=False)

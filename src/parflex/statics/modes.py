@@ -43,19 +43,19 @@ from parflex.statics.mesh_error import (
 
 Array = np.ndarray
 
-USUAL = 6  # modes, where it is not said how many
-MOST_COORDINATES = 2500  # of a robot: dense eigenvalue problems of more take minutes
+USUAL = 6  # default number of modes
+MOST_COORDINATES = 2500  # of a robot: larger dense eigenvalue problems take minutes
 # of the change by a doubling, what is left: errors of cubic elements go with the fourth power of their length; those of
 # deflected shapes, which straight elements follow, with the second
 LEFT = {"undeformed": 1 / 15, "equilibrium": 1 / 3}
-SAME = 0.8  # of a mode's motion of common nodes that modes of about its frequency must have with fewer elements
-ABOUT, HIGHEST = 0.1, 0.98  # frequencies that are about the same; those so near to the highest may have partners above
-SMALL = 1e-4  # shares below are left out
-CLEAR = 0.99  # a mode is in one kind if so much of its energy is: modes of symmetric robots are in one to rounding
-PARALLEL = 1e-2  # sine of an angle between axes: a deflected robot is a little off
-MIN_MAC = 0.8  # MAC from which two shapes are one mode: a rival then has 0.2 at most
-CLOSE = 1e-3  # relative distance of frequencies within which modes are taken as one subspace
-SPARE = 4  # modes above those that are followed: partners of a branch that leaves the lowest ones
+SAME = 0.8  # share of the common nodal motion that identifies a mode on two meshes
+ABOUT, HIGHEST = 0.1, 0.98  # relative distance of equal frequencies; modes near the highest may lack partners
+SMALL = 1e-4  # energy shares below are omitted
+CLEAR = 0.99  # energy share of a mode of one kind: modes of symmetric robots have it to rounding
+PARALLEL = 1e-2  # sine of the angle between axes: deflected robots deviate a little
+MIN_MAC = 0.8  # MAC of equal shapes: any other shape then has at most 0.2
+CLOSE = 1e-3  # relative distance of frequencies within which modes form a subspace
+SPARE = 4  # modes above the tracked ones, partners of branches that leave the lowest modes
 
 
 @dataclass(frozen=True, eq=False, repr=False)

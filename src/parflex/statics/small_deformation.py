@@ -20,7 +20,7 @@ Array = np.ndarray
 AXIAL_STIFFNESS_LIMIT = 0.4
 # rad: what first order leaves out is of the square of turns, so that lengths across are off by half of this, 5 %
 FIRST_ORDER_ROTATION = 0.1
-NEGLECTED_STIFFNESS = 0.1  # of the stiffness of a mode, or a twentieth of its frequency: beyond, a warning is given
+NEGLECTED_STIFFNESS = 0.1  # of the stiffness of a mode (a twentieth of its frequency) above which a warning is given
 
 
 def axial_loads(tree: Tree, q: Array) -> dict[str, tuple[float, float]]:

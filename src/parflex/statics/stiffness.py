@@ -32,8 +32,8 @@ from parflex.statics.loads import AppliedLoads, has_force_elements
 from parflex.statics.small_deformation import FIRST_ORDER_ROTATION, deflection_warnings, stress_warnings
 
 Array = np.ndarray
-RIGID = 1e-12  # of the largest compliance (rotations weighed by the typical length): directions below are rigid
-IN_IT = 0.3  # of a rigid direction: components of it in any axis; one in all three has 0.58 in each
+RIGID = 1e-12  # of the largest compliance (rotations times characteristic length): directions below are rigid
+IN_IT = 0.3  # smallest named component of a rigid direction; a diagonal has 0.58 in each axis
 MOTIONS = ("x", "y", "z", "rx", "ry", "rz")
 
 

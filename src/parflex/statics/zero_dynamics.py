@@ -32,8 +32,8 @@ from parflex.statics.linear_system import rate_units
 from parflex.statics.loads import AppliedLoads, tangent_stiffness
 
 Array = np.ndarray
-STEPS = 40  # Newton steps: those limited by the trust length turn bodies by twelve radians
-STILL = 1e-9  # growth below this share of the fastest eigenvalue is rounding
+STEPS = 40  # Newton steps: with the trust length they rotate bodies by twelve radians
+STILL = 1e-9  # of the fastest eigenvalue: smaller growth is rounding
 
 
 @dataclass(frozen=True)
