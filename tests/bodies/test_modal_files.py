@@ -170,7 +170,7 @@ def test_a_node_without_rotations_takes_only_a_ball(joint, allowed, tmp_path, ca
         assert result == pytest.approx(expected, rel=1e-12)
         return
     error = error_of(capsys, tmp_path, text)
-    assert "the modal data have no rotations of the node at 'leg1.attachment'" in error["message"]
+    assert "the rotations of the node at 'leg1.attachment' are not known" in error["message"]
     assert error["value"] == joint
     mounted = '[[frame]]\nname = "tool"\nparent = "platform"\nplace = { position = [0.5, 0, 0] }\n[platform]'
     error = error_of(capsys, tmp_path, ROBOT.replace("[platform]", mounted))
