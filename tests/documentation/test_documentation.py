@@ -65,7 +65,7 @@ def test_every_verb_has_its_section_and_its_example() -> None:
     assert {line.split()[1] for line, _, _ in commands(page)} >= set(cli.commands)
 
 
-WITH_PYTHON = "arrays codegen vibration control identification simulation viewer figures reproduce flexible-bodies maps"
+WITH_PYTHON = "arrays codegen vibration control simulation viewer figures reproduce flexible-bodies maps"
 WITH_PYTHON += " index design redundant robot-file exchange"
 WITH_PYTHON = ["README.md", *(f"docs/{name}.md" for name in WITH_PYTHON.split())]
 

@@ -329,7 +329,7 @@ def peaks_of(frequencies: Array, amplitudes: Array, most: int = 5) -> list[float
     return peaks
 
 
-def spectrum_peaks(run: Columns, columns: Chosen = None) -> dict[str, list[float]]:
+def spectrum_peaks(run: Columns, columns: Sequence[str] | None = None) -> dict[str, list[float]]:
     """Return the frequencies of the largest peaks of columns of a run.
 
     Parameters
@@ -374,7 +374,7 @@ class Difference(Record):
         return {"rms": self.rms, "max": self.largest, "relative": self.relative}
 
 
-def run_differences(run: Columns, measured: Columns, columns: Chosen = None) -> dict[str, Difference]:
+def run_differences(run: Columns, measured: Columns, columns: Sequence[str] | None = None) -> dict[str, Difference]:
     """Return the RMS and the largest difference between a run and measurements, by column.
 
     Parameters
