@@ -294,7 +294,7 @@ def lumped_masses(body: Structure) -> tuple[Array, Array, float]:
     stacked = motions[:, :, : body.width].reshape(6, -1)
     selected = np.zeros(stacked.shape[1], dtype=bool)
     selected[body.active] = True
-    # rigid motions that move some coordinate, and none that is at rest
+    # rigid motions of active coordinates only
     complete = [k for k in range(6) if stacked[k, selected].any() and not stacked[k, ~selected].any()]
     motions, vectors = motions[complete], stacked[complete][:, body.active]
     exact = vectors @ (body.M @ vectors.T)

@@ -170,7 +170,7 @@ class ElasticBody(Body):
     nodes: dict[str, Node] = field(default_factory=dict)
     labels: tuple[str, ...] = ()  # names of the coordinates; displacements of a tip begin with u
     units: tuple[str, ...] = ()
-    spin: Array | None = None  # N+1 x N+1, products of the turns (w_x, e_dot) of sections that spin about x and no more
+    spin: Array | None = None  # N+1 x N+1, rotary inertia of sections about x by (w_x, e_dot)
     rigid: RigidBody = field(default_factory=RigidBody)  # what is fixed to the root; m, S and G contain it
     bare: ElasticBody | None = field(default=None, repr=False)  # the body without that
     small: float = 0.0  # deflections of nodes beyond this are no longer small; 0: nothing is known
@@ -220,7 +220,7 @@ class ElasticBody(Body):
             rigid_force, rigid_moment = self.rigid.wrench(U, a)
             return force + rigid_force, moment + rigid_moment, elastic + self.elastic_force(e, ed)
         c = np.concatenate([[1.0], e])
-        if all(part.dtype.kind == "f" and not part.any() for part in (U, w, ed, edd)):  # at rest
+        if all(part.dtype.kind == "f" and not part.any() for part in (U, w, ed, edd)):  # zero velocity and acceleration
             S = c @ self.S
             return self.m * a, cross(S, a), self.S[1:] @ a + self.elastic_force(e, ed)
         rows = self._rows(c)

@@ -79,7 +79,7 @@ def load_matrices(file: str | Mapping[str, str], node_numbers: Sequence[int]) ->
             return from_freedoms(_freedoms_by_count(order, node_numbers, matrices["K"]), matrices)
         all_freedoms = sorted({freedom for freedoms in listed.values() for freedom in freedoms}, key=in_order)
         refuse_order(len(all_freedoms))
-        for key, freedoms in listed.items():  # a freedom that one file does not list has zeros there
+        for key, freedoms in listed.items():  # missing degrees of freedom have zeros
             index = [all_freedoms.index(freedom) for freedom in freedoms]
             placed = np.zeros((len(all_freedoms), len(all_freedoms)))
             placed[np.ix_(index, index)] = matrices[key]
@@ -210,7 +210,7 @@ def _matlab_size(content: bytes) -> int:
             try:
                 total += len(zlib.decompressobj().decompress(content[position : position + size], MAX_BYTES + 1))
             except zlib.error:
-                return total  # damaged: said by the reader
+                return total  # damaged: reported by the reader
         else:
             total += size
         position += size
@@ -310,7 +310,7 @@ def _read_abaqus(text: str) -> ReducedMatrices:
                 values.setdefault(current, [])
         elif bare and section == "values":
             values[current] += [read_number(x) for x in _tokens(bare)]
-        elif bare and section:  # a remark may stand between nodes and freedoms
+        elif bare and section:  # comments may separate nodes and degrees of freedom
             section = "freedoms"
             freedom_lists.append(
                 [read_integer(x, "in a list of degrees of freedom", signed=True) for x in _tokens(bare)]
@@ -340,7 +340,7 @@ def _freedoms(nodes: list[int], freedom_lists: list[list[int]]) -> list[Freedom]
         current = components_from.get(place, current)
         freedoms += [(node, component) for component in current] if node > 0 else [(node, 0)] * len(current)
     refuse_order(len(freedoms))
-    if len(set(freedoms)) < len(freedoms):  # an internal node with several freedoms
+    if len(set(freedoms)) < len(freedoms):  # an internal node with several degrees of freedom
         freedoms = [(k, 0) if component == 0 else (node, component) for k, (node, component) in enumerate(freedoms, 1)]
     return freedoms
 

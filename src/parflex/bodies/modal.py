@@ -51,7 +51,7 @@ class ModalData(Record):
     damping_ratios: Array  # N
     interface: tuple[str, ...] = ()  # names of the first nodes
     second_moments: Array | None = field(default=None, repr=False)  # n x 3 x 3, of what is lumped, about the node
-    thickness: float = 0.0  # what deflections are compared with; 0: nothing is said
+    thickness: float = 0.0  # reference of deflections; 0: no warning
     title: str = ""
     source: str = ""
     geometric: Array | None = field(default=None, repr=False)  # N x N x N: of each mode, what its stress adds to K
@@ -162,7 +162,7 @@ def integrals(data: ModalData) -> tuple[Array, Array]:
     weighted = positions * data.masses[None, :, None]
     S = weighted.sum(axis=1)
     G = np.einsum("ani,bnj->abij", weighted, positions, optimize=True)
-    if data.second_moments is not None:  # an offset s moves with the turns of its node
+    if data.second_moments is not None:  # an offset s moves with the rotation of its node
         turns = np.moveaxis(hat(np.nan_to_num(data.shapes[:, :, 3:]).transpose(2, 0, 1)), (0, 1), (2, 3))
         carry = np.concatenate([np.broadcast_to(np.eye(3), (1, *turns.shape[1:])), turns])
         carried = np.einsum("anik,nkl->anil", carry, data.second_moments, optimize=True)

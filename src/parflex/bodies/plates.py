@@ -47,7 +47,7 @@ MINDLIN_DEGREE = 6  # of exact quadrature: the product of two bubbles
 class Plate(Record):
     """Corners in the plane z = 0 of the body's frame, thickness, material and attachments (name: (x, y)).
 
-    It moves along z and turns about x and y; it is rigid in its own plane. SI units.
+    It moves along z, rotates about x and y, and is rigid in its own plane. SI units.
     """
 
     polygon: Any

@@ -217,7 +217,7 @@ def clamped_frequency(element: BeamElement) -> float:
     return float(min(first_bending_frequency(element, CLAMPED), axial) / (2 * np.pi))
 
 
-@lru_cache(maxsize=64)  # legs are alike
+@lru_cache(maxsize=64)  # legs are identical
 def reduced_beam(
     whole: BeamElement,
     elements: int,

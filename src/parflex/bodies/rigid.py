@@ -42,14 +42,14 @@ class Body(Record, ABC):
     nodes: Mapping[str, Node] = MappingProxyType({})  # places that its deformation moves, by name
     inner: InnerNodes | None = None  # any place inside it that its deformation moves; None: there is none
     held: int = 0  # how many coordinates, the last ones, are modes of a beam with both its ends held
-    reduced: ReducedBeam | None = None  # how the beam that it stands for was reduced
+    reduced: ReducedBeam | None = None  # reduction of its beam
     found: RigidReport | None = None  # the rigid body that the matrices of a super-element hold
     small: float = 0.0  # deflections of nodes beyond this are no longer small; 0: nothing is known
     slopes: Array | None = None  # N x N x 3 x 3: how two coordinates turn its material, in the mean
     strains: tuple[MeanStrain, ...] = ()  # elongations of second order
     acting: tuple[MeanStrain, ...] = ()  # those of them that act; where none does, its stiffness is constant
     two_node: TwoNodeBeam | None = None  # its form by the motion of both its ends
-    rigid: RigidBody  # what of it is fixed to its frame, whatever the rest does: all of a rigid body
+    rigid: RigidBody  # the part fixed to its frame: all of a rigid body
 
     @property
     def undeformed(self) -> RigidBody:

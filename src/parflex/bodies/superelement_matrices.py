@@ -75,7 +75,7 @@ class ReducedMatrices(Record):
     K: Array
     nodes: tuple[InterfaceNode, ...]
     D: Array | None = None
-    geometric: Array | None = field(default=None, repr=False)  # n x n of one load, or n x n x n of each freedom
+    geometric: Array | None = field(default=None, repr=False)  # n x n of one load, or n x n x n of each coordinate
     units: str = "m"  # those that the file was given in
 
     @property
@@ -190,7 +190,7 @@ class RigidReport(Record):
     rigid_hz: float  # largest frequency among the six rigid motions; 0 without rounding
     lowest_hz: float  # lowest elastic frequency of the free body
     positions: Array = field(repr=False)  # of the nodes
-    placed: str = "file"  # who says so: file | robot | matrices
+    placed: str = "file"  # source of the positions: file | robot | matrices
     notes: tuple[Diagnostic, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
@@ -306,7 +306,7 @@ def _refuse_negative(data: ReducedMatrices) -> float:
 def _frequencies(data: ReducedMatrices, rounding: float) -> Array:
     """Return the frequencies of the free body (Hz) by rising square; negative for a negative square."""
     m, k = np.diag(data.M), np.maximum(np.abs(np.diag(data.K)), 1e-300)
-    least = float(np.min(np.where(m > 0, m / k, np.inf)))  # freedoms without mass are fast
+    least = float(np.min(np.where(m > 0, m / k, np.inf)))  # massless coordinates are fast
     M = data.M + np.diag(np.where(m > 0, (MASSLESS + 2 * rounding) * m, least * k))
     squares = scipy.linalg.eigvalsh(data.K, M)
     return np.sign(squares) * np.sqrt(np.abs(squares)) / (2 * np.pi)

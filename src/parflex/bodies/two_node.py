@@ -36,7 +36,7 @@ class TwoNodeBeam(Record):
     rigid: Array  # coefficients of the constant function and of r0
     shapes: Array  # coefficients of each shape function, N x 3 x r
     weights: Array  # r x r
-    spin: Array  # products of the turns of sections that only spin about the beam, where they are not moving points
+    spin: Array  # rotary inertia of sections about the beam
 
     def tip(self, e: Array) -> Array:
         """Return the place of the tip."""
@@ -65,7 +65,7 @@ class TwoNodeBeam(Record):
     def drift(self, e: Array, ed: Array, w: Array) -> Array:
         """Return e_ddot of the tip coordinates at zero acceleration of root and tip: -Lb^-1 h, theory (30)."""
         tip = self.body.nodes["tip"]
-        # as in the field of the points below: what cancels against it has to be written in the same way
+        # written like the field of the points below, so that terms cancel
         a = hat(w) @ hat(w) @ self.tip(e) + cross(2 * w, tip.Phi_d @ ed)
         al = cross(w, tip.L(e) @ (tip.Phi_r @ ed)) + tip.L_drift(e, ed)
         return -np.concatenate([a, tip.L_inverse(e) @ al])[list(self.components)]

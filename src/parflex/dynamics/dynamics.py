@@ -348,7 +348,7 @@ class Result(Answer):
     elements: dict[str, dict[str, Any]] = field(default_factory=dict)  # length, rate and force of elements by name
     direct: bool = False  # efforts were given, and accelerations found
     free: dict[str, float] = field(default_factory=dict)  # accelerations of what no motor drives, by name
-    internal: dict[str, Any] | None = None  # of spare motors
+    internal: dict[str, Any] | None = None  # of redundant motors
 
     @property
     def values(self) -> Array:

@@ -409,11 +409,11 @@ class Condition(Answer):
     """Condition numbers: of each leg, of the platform with motors locked, of the closures."""
 
     legs: dict[str, float]
-    platform: float  # infinity where there are fewer motors than freedoms: at any pose, which is no singularity
+    platform: float  # infinity with fewer motors than degrees of freedom, at any pose
     closures: float
     enough_motors: bool = True
     sides: bool = False  # legs are sides of loops without a platform
-    loose: str = ""  # a sentence on what locked motors leave free, where there is no platform
+    loose: str = ""  # a sentence on motions with locked motors, without a platform
 
     def as_dict(self) -> dict[str, Any]:
         """Return the numbers for JSON, with None for infinity."""

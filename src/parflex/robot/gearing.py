@@ -114,7 +114,7 @@ def find_gearing(tree: Tree, closures: Closures, plain: Array | None = None) -> 
             rows[i, list(row.rates)] = [nominal(c * units[k]) for c, k in zip(row.coefficients, row.rates, strict=True)]
             rows[i] /= np.abs(rows[i]).max()
         sizes = np.linalg.svd(rows[:, rotor_rates], compute_uv=False) if rotor_rates else np.zeros(0)
-        if len(sizes) == len(rotor_rates) and (sizes > TOLD).all():  # otherwise rotors move while the arms rest
+        if len(sizes) == len(rotor_rates) and (sizes > TOLD).all():  # otherwise rotors move without the arms
             rotors[rotor_rates] = True
     return Gearing(units, rotors)
 
@@ -210,7 +210,7 @@ def coupling_order(robot: Robot, named: Target, completed: Target) -> CouplingOr
             known |= set(rates)
     after = _following(rows, known)
     remaining = {row.name for row in rows.values()}
-    if not home_rates:  # loops close as the pose says, too
+    if not home_rates:  # loops close by the pose
         stretched |= {row.name for row in rows.values() if known.issuperset(row.rates)}
     return CouplingOrder(target, tuple(before), tuple(after), frozenset(stretched), frozenset(remaining - stretched))
 

@@ -30,7 +30,7 @@ CLOSED = 1e-11  # m: Newton's method closes loops to rounding
 
 def find_home(robot: Robot) -> Array:
     """Return positions at home with the motors of the frames; raise with the name of a contradicting coupling."""
-    from parflex.robot.load import actuation_rates  # which stands on robots
+    from parflex.robot.load import actuation_rates  # which imports robots
 
     motors, _ = actuation_rates(robot.description, robot.tree, None)
     try:
@@ -46,7 +46,7 @@ def assembled_home(robot: Robot) -> Array:
     locked = robot.locked
     q = robot.pose_finder.solve(target, robot.start, None, locked)
     if isinstance(q, Refusal) and locked:
-        locked = frozenset()  # locked joints stand as this pose needs them
+        locked = frozenset()  # locked joints follow from this pose
         q = robot.pose_finder.solve(target, robot.start, None, locked)
     if isinstance(q, Refusal):
         error = q.error()

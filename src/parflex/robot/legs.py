@@ -320,6 +320,6 @@ def elastic_platform(body: Body, nodes: tuple[Node, ...]) -> ElasticPlatform:
     slots = tuple(np.zeros((3, len(moves))) for _ in nodes)
     for k, (leg, axis) in enumerate(moves):
         slots[leg][axis, k] = 1.0
-    parts = M_y, lift, free - lift @ P.T @ free  # zero where rounding stands, one number where rounding alone parts two
+    parts = M_y, lift, free - lift @ P.T @ free  # without rounding of zeros and of equal numbers
     exact = (np.where(np.abs(part) > ROUND_OFF * np.abs(part).max() * len(part), part, 0.0) for part in parts)
     return ElasticPlatform(body, nodes, slots, *map(without_rounding_differences, exact))

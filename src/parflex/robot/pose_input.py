@@ -157,7 +157,7 @@ class _PoseReader(Reader):
     def place(self, frame: str, parts: Mapping[str, float]) -> tuple[dict[int, float], Array | None]:
         """Return positions by axis, and the rotation matrix or None; rotation vectors are completed with zeros."""
         forms = [form for form in (QUATERNION, VECTOR, ("theta",), WORDS) if any(word in parts for word in form)]
-        if len(forms) > 1:  # a direction beside a rotation would say the same twice
+        if len(forms) > 1:  # a direction in addition to a rotation is redundant
             raise self.error(f"the rotation of '{frame}' is given twice", frame, "use one form of it")
         position = {axis: parts[word] for axis, word in enumerate(POSITION) if word in parts}
         if self.tree.planar and 2 in position:
@@ -267,7 +267,7 @@ def complete_end_effector(tree: Tree, actuated: tuple[int, ...], target: Target,
     """Return the target completed for the same body, or the motors, by values at `q`; None if it is complete."""
     placed_frames = [frame for frame in target.frames if isinstance(frame, FrameTarget)]
     if len(placed_frames) < len(target.frames):
-        return None  # other conditions leave open what no coordinates tell
+        return None  # free motions under other conditions have no coordinates
     values, fixed, frames = dict(target.values), set(target.fixed), []
     given_links = {tree.link_of_rate[k] for k in target.fixed} | {frame.place.link for frame in placed_frames}
     for j in given_links:

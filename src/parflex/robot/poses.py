@@ -89,7 +89,7 @@ class PoseFinder:
         widened = part.widened(target)
         whole = self._given_whole(target, widened, reference)
         closed = self._closed(whole, q, reference, locked, searching=widened is target)
-        if isinstance(closed, Refusal) and widened is not target:  # not with what it had better keep, or far away
+        if isinstance(closed, Refusal) and widened is not target:  # without the retained coordinates, or far away
             narrow = self._closed(target, q, reference, locked)
             if not isinstance(narrow, Refusal) or narrow.closes:
                 closed = self._closed(whole, q, reference, locked)

@@ -102,7 +102,7 @@ class RequestedRates:
         if self.frames or not self.joints:
             frame = next(iter(self.frames), tree.end_effector)
             rows, drift = here.frame_rows(frame), self.frame_bias(frame)
-            zero = KEPT * tree.length  # a frame that cannot move, or cannot turn, has rows of rounding
+            zero = KEPT * tree.length  # a frame that cannot translate or rotate has rows of rounding
             blocks += [PriorityBlock(rows[:3], -drift[:3], zero)]
             blocks += [PriorityBlock(rows[3:] * tree.length, -drift[3:] * tree.length, zero)]
         motors = every[list(here.robot.actuated)]
@@ -217,7 +217,7 @@ def solve_by_priority(basis: Array, blocks: Sequence[PriorityBlock]) -> tuple[Ar
 
 def matrix_root(matrix: Array) -> Array:
     """Return rows whose squares add up to x^T matrix x, for a positive semidefinite matrix."""
-    size = np.sqrt(np.maximum(np.diag(matrix), 0.0))  # entries of kilograms beside those of kg m^2: first made alike
+    size = np.sqrt(np.maximum(np.diag(matrix), 0.0))  # scales kg and kg m^2 to equal size
     size[size == 0.0] = 1.0
     values, vectors = np.linalg.eigh(matrix / np.outer(size, size))
     positive = values > 1e-14 * max(float(values.max(initial=0.0)), 1e-300)

@@ -90,7 +90,7 @@ class Robot(Answer):
     mode: schema.WorkingMode = field(default_factory=schema.WorkingMode, repr=False)
     sensed: tuple[int, ...] = ()  # rates of passive joints with a sensor
     written: WrittenRobot | None = field(default=None, repr=False, compare=False)  # what it was loaded from
-    # of a robot that stands and moves alike; `replace` drops them, so that each copy says what it has in common
+    # of a robot with equal kinematics; `replace` drops them, so each copy states what it shares
     known_home: InitVar[Array | None] = None
     known_mobility: InitVar[Mobility | None] = None
     _known: tuple[Array | None, Mobility | None] = field(init=False, repr=False, compare=False)
@@ -335,7 +335,7 @@ class Robot(Answer):
     @cached_property
     def is_underactuated(self) -> bool:
         """Whether motors are fewer than degrees of freedom, and each moves the robot."""
-        from parflex.robot.configuration import Configuration  # which stands on this module
+        from parflex.robot.configuration import Configuration  # which imports this module
 
         return Configuration(self, self.home).is_underactuated_here
 

@@ -105,7 +105,7 @@ def closed_positions(robot: Robot, positions: Any, factor: float | None = None) 
     if len(q) != robot.nq:
         return close_positions(robot, q)
     refuse_infinite(q, "q")
-    for link in (link for link in robot.tree.links if link.joint.quaternion):  # others would stretch what they turn
+    for link in (link for link in robot.tree.links if link.joint.quaternion):  # others would scale vectors
         length = float(np.linalg.norm(q[link.q_quaternion]))
         if abs(length - 1.0) > limit:
             text = f"the quaternion of '{link.name}' has the length {length:.9g}, not 1"

@@ -175,7 +175,7 @@ def _check_frame(frame: schema.Frame, motion: str) -> None:
     message = f"a sensor measures one axis, but a {joint} joint has no axes of its own"
     refuse(sensed, message, f"{key}: sensed", True, "model the joint as a chain of revolute frames")
     both = frame.locked and any(flags)
-    refuse(both, "the joint is both actuated and locked", f"{key}: locked", True, "remove one of them")
+    refuse(both, "the joint is both actuated and locked", f"{key}: locked", True, "keep one of them")
     _check_start(frame.start, joint, motion, f"{key}: start")
     terms = frame.motor_inertia or frame.damper or frame.spring or frame.friction != schema.Friction()
     terms = terms or frame.inertia.IA or frame.inertia.FV or frame.inertia.FS

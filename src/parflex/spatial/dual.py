@@ -85,7 +85,7 @@ class DualNumber(Scalar):
     def __abs__(self) -> Any:
         return -self if self.value < 0 else self
 
-    # by value alone: what NumPy's sign asks
+    # by value alone, as for NumPy's sign
     __lt__, __gt__, __le__, __ge__ = map(_by_value, (operator.lt, operator.gt, operator.le, operator.ge))
 
     def __eq__(self, other: object) -> bool:

@@ -108,7 +108,7 @@ def equilibrium(
     Returns
     -------
     Equilibrium
-        The configuration at rest, how the robot is held and loaded, and the number of Newton steps.
+        The configuration in equilibrium, its locks and loads, and the number of Newton steps.
     """
     case = full_load_case(lock, None, load)
     if case.about == "undeformed":
@@ -207,7 +207,7 @@ def equilibrium_with_taut_cables(robot: Robot, held: Configuration, case: LoadCa
         return None  # no servo holds it
     try:
         solution = preloaded_equilibrium(robot, Configuration(robot, held.q), case)
-    except ParflexError:  # the motors do not hold this pose, and what is asked may not need them to
+    except ParflexError:  # the motors do not hold this pose, which the request may not require
         return None
     internal = solution.loading.internal
     return replace(solution, why=HELD) if internal is not None and internal["chosen_by"].endswith(TAUT) else None

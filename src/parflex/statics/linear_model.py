@@ -195,7 +195,7 @@ def tree_stiffness(configuration: Configuration) -> tuple[Array, Array]:
         if link.joint.one_axis:
             k = link.v.start
             K[k, k], D[k, k] = link.terms.stiffness, link.terms.damper + link.terms.viscous
-    for spring in tree.springs:  # on its loaded flank where it has play
+    for spring in tree.springs:  # on its loaded side if it has backlash
         if spring.slack(configuration.q):
             continue
         rates, c = list(spring.rates), np.array(spring.coefficients)

@@ -116,7 +116,7 @@ def split_stiffness(K: Array, M: Array, modes: tuple[Array, Array] | None = None
     most = int(np.sum(np.abs(values) <= ZERO**2 * np.abs(values).max(initial=0.0)))
     fewer = min(most, count_nearly_free(K)) if most else 0
     split = _bordered(K, M, values[order], vectors[:, order], fewer)
-    # a coordinate whose stiffness is rounding looks held beside itself, and leaves the system as singular as it was
+    # scaled by itself, a stiffness of rounding would look regular and leave the system singular
     if fewer < most and not np.linalg.cond(split.matrix, 1) < REGULAR:
         split = _bordered(K, M, values[order], vectors[:, order], most)
     return split

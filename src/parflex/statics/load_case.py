@@ -119,7 +119,7 @@ def read_load_case(load_case: LoadCase | None = None, /, **keywords: Any) -> Loa
 def full_load_case(
     lock: Lock, about: About | None, load: Mapping[str, Any], loads_matter: bool | None = None
 ) -> LoadCase:
-    """Return the load case of a function that supports all keywords, checked as `LoadCase.state` says."""
+    """Return the load case of a function that supports all keywords, checked by `LoadCase.state`."""
     keywords: dict[str, Any] = {entry.name: entry.default for entry in fields(LoadCase)}
     keywords |= {"lock": lock, "about": about, **load}
     case = read_load_case(keywords.pop("load_case", None), **keywords)

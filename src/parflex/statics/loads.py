@@ -46,7 +46,7 @@ class AppliedLoads(Record):
 
     wrench: Wrench = field(default_factory=dict)
     tau: Array = field(default_factory=lambda: np.zeros(0))
-    internal: dict[str, Any] | None = None  # efforts of spare motors among `tau`
+    internal: dict[str, Any] | None = None  # internal efforts in `tau`
     weight: float = 1.0  # share of gravity that acts
 
     def forces(self, configuration: Configuration) -> Array:
@@ -72,7 +72,7 @@ class AppliedLoads(Record):
 
 
 def prepare_loads(robot: Robot, pose: Pose | None, case: LoadCase) -> tuple[Configuration, AppliedLoads]:
-    """Return the robot at a pose, held as the load case says, and its loads; the preload is left to `preloaded`."""
+    """Return the robot at a pose, with the locks and loads of the load case; the preload is left to `preloaded`."""
     robot = acting_robot(robot, case.without)
     for term, servo, text in (
         ("springs", (case.servo, case.servo_damping), "servos are springs, which 'without' omits"),
@@ -177,7 +177,7 @@ def _with_servos(robot: Robot, q: Array, stiffness: Mapping[int, float], damping
         j = robot.tree.link_of_rate[k]
         terms, position = links[j].terms, q[links[j].q.start]
         total = terms.stiffness + stiffness.get(k, 0.0)
-        # two springs in parallel are one, which rests at the weighted mean
+        # two parallel springs are one with the weighted mean rest position
         pull = terms.stiffness * terms.rest + stiffness.get(k, 0.0) * position
         rest, damper = pull / total if total else 0.0, terms.damper + damping.get(k, 0.0)
         links[j] = replace(links[j], terms=replace(terms, stiffness=total, rest=rest, damper=damper))

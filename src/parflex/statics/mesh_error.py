@@ -108,7 +108,7 @@ def inner_beams(robot: Robot, reduced: bool = False) -> dict[str, BeamElements]:
 
 def _inner_beams(robot: Robot, reduced: bool) -> dict[str, BeamElements]:
     beams, specs, file = {}, {frame.name: frame.beam for frame in robot.description.frame}, robot.description
-    cache: dict[tuple[str, int, str], tuple[InnerMotions, float]] = {}  # alike bodies are computed once
+    cache: dict[tuple[str, int, str], tuple[InnerMotions, float]] = {}  # identical bodies are computed once
     for name, links in beam_links(robot, reduced).items():
         spec, parts, bodies = specs[name], [], [robot.tree.links[j].body for j in links]
         assert spec is not None
@@ -146,7 +146,7 @@ def element_errors(here: Configuration, values: Array, shapes: Array, count: int
     shares = by_elements = _shares(values, inside[: len(plain)], count)
     if reduced:
         shares, left_out = _shares(values, inside, count), float(alone[len(plain) :].min())
-        # beyond what is left out the bound is all that is known, theory (56); beside elements not even that
+        # above omitted modes only the bound is known, theory (56); above element frequencies nothing
         limit = REACHED * min([*alone[: len(plain)], *(beam.element for beam in reduced)])
         beyond = np.isinf(shares) & (values[:count] < limit)
         shares = np.where(beyond, np.sqrt(1 + values[:count] / left_out) - 1, shares)
@@ -356,7 +356,7 @@ def band_warnings(robot: Robot, frequencies: Array, what: str = "") -> list[Diag
     lowest = min(reductions, key=lambda name: reductions[name].band, default="")
     beyond = np.flatnonzero(np.asarray(frequencies) > reductions[lowest].band) if lowest else np.zeros(0, dtype=int)
     left_out = min((reduction.left_out for reduction in reductions.values()), default=np.inf)
-    if not beyond.size or np.isinf(left_out):  # all modes are kept: nothing is higher
+    if not beyond.size or np.isinf(left_out):  # all modes are retained
         return []
     highest = float(np.max(np.asarray(frequencies)[beyond]))
     modes = f"mode {beyond[0] + 1}" if len(beyond) == 1 else f"modes {beyond[0] + 1} to {beyond[-1] + 1}"

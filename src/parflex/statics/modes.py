@@ -209,7 +209,7 @@ def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge
         try:
             model = linear_model_of(finer, at_same_pose(robot, finer, pose), case)
             result = modes_of(model, modes)
-        except InputError as error:  # nothing can move yet, or there are fewer modes than are asked for
+        except InputError as error:  # nothing can move yet, or there are too few modes
             if not (error.key == "lock" and times < 4) and not (error.key == "modes" and (modes or 0) > 0):
                 raise
             refusal = error
@@ -418,7 +418,7 @@ def default_number_of_modes(
         return modes
     try:
         count = len(natural_frequencies(robot, None, None, lock, about).frequencies)
-    except ParflexError:  # what cannot be asked at home may be asked elsewhere, or is refused there
+    except ParflexError:  # a request that fails at home may succeed elsewhere, or is refused there
         return USUAL
     return count or USUAL
 
