@@ -60,24 +60,8 @@ def model(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
-    name : str
-        Model: inverse, direct, mass-matrix, kinematics, geometry, step, ...
-    parameters : str or Sequence[str], default "numbers"
-        'numbers', 'base' (base parameters as symbols) or names.
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
-    include : Sequence[str], default None
-        The only joint terms that act: friction, motor-inertia, springs; None: all.
-    wrench_frames : Sequence[str], default ()
-        Frames with a wrench as an input of the model.
-    friction_width : float, default 0.0
-        Rate over which Coulomb friction changes its sign; 0: at once (rad/s, m/s).
-    independent : Sequence[str], default ()
-        Rates that a model of a state integrates; () leaves the choice.
-    rows : Sequence[int], default ()
-        Closure rows that determine the dependent rates; () leaves the choice.
+    robot, name, parameters, without, include, wrench_frames, friction_width, independent, rows, weights, operator_limit
+        See `parflex.api.WORDS`.
     coordinates : str, default None
         Inputs of inverse, direct, mass-matrix, kinematics and jacobian-of-inverse: 'platform' (its pose, twist and
         acceleration, or those of the end effector), 'motors', 'independent' (rates) or 'all'; None: those of the form.
@@ -85,17 +69,11 @@ def model(
         With coordinates 'all', inverse and direct model: also output relative closure errors of positions, rates and
         accelerations, bounds of the condition number of what is solved and of the ratio of pivots of the mass matrix,
         the number of limits that are exceeded, and a `verdict`, at most 1 where all of these are small.
-    weights : Mapping[str, float], default None
-        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1. Parameters
-        `weight[JOINT]`.
     preload : Mapping[str, float], default None
-        Internal efforts by motor, of one motor for each that is spare, at home; elsewhere the internal efforts nearest
-        to those of all motors there, parameters `preload[JOINT]` (N, N m).
+        Internal efforts by motor, one for each redundant motor, at home; elsewhere the internal efforts nearest to
+        those of all motors there, parameters `preload[JOINT]` (N, N m).
     effort_limit : float or Mapping[str, float], default None
-        Largest effort of all motors, or of each; a pair is a lowest and a highest effort. They change no effort: the
-        status is 2 where one is exceeded. Parameters `lowest[JOINT]`, `highest[JOINT]` (N, N m).
-    operator_limit : int, default 200000
-        Longest program, in operators.
+        Limits change no effort: the status is 2 where one is exceeded; parameters `lowest[JOINT]`, `highest[JOINT]`.
 
     Returns
     -------

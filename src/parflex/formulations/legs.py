@@ -411,11 +411,13 @@ class LegState(Record):
         return PlatformEquations(self.form.legs, self.values, self.platform)
 
     def driven(self, a: Array, al: Array) -> PlatformEquations:
-        """Those of the platform with these accelerations in world axes."""
-        platform = replace(self.platform, a=a - self.form.robot.tree.gravity, al=al)
-        legs = self.form.legs
-        about = None if legs.elastic is not None else legs.legs[0].attachment  # a leg whose forces have no moment there
-        return PlatformEquations(legs, self.values, platform, about)
+        """Those of the platform with these accelerations in world axes.
+
+        About the end of the first leg, whose forces have no moment there, unless the motors already need the others.
+        """
+        legs, platform = self.form.legs, replace(self.platform, a=a - self.form.robot.tree.gravity, al=al)
+        about_origin = legs.elastic is not None or self.found is not None
+        return PlatformEquations(legs, self.values, platform, None if about_origin else legs.legs[0].attachment)
 
     @cached_property
     def at(self) -> Pose:
@@ -456,7 +458,7 @@ class PlatformEquations:
         self, form: Legs, values: Sequence[Array], platform: PlatformMotion, about: Array | None = None
     ) -> None:
         self.form, self.platform, self.elastic, self.R = form, platform, form.elastic, platform.R
-        self.about = about  # point of a rigid platform, in its axes, about which moments are taken; None: its origin
+        self.about = np.zeros(3) if about is None else self.R @ about  # moments are taken about this point
         self.states = [leg_motion(form, leg, q, platform) for leg, q in zip(form.legs, values, strict=True)]
         self.rigid = form.robot.tree.components
 
@@ -480,12 +482,10 @@ class PlatformEquations:
         columns: list[Any] = [None] * len(self.form.robot.actuated)
         for state, joint, motor in self.motors():
             force = from_leg_axes(state.leg, state.at, solve(state.J.T, np.eye(state.leg.tree.n)[joint]))
-            columns[motor] = self._along(force, cross(self._arm(state), force), self._at_attachment(state.leg, force))
+            columns[motor] = self._along(
+                force, cross(state.arm - self.about, force), self._at_attachment(state.leg, force)
+            )
         return np.array(columns).T
-
-    def _arm(self, state: LegMotion) -> Array:
-        """From the point about which moments are taken to the end of a leg, in world axes."""
-        return state.arm if self.about is None else self.R @ (state.leg.attachment - self.about)
 
     def loads(self, tau: Array | None = None) -> tuple[Array, Array, Array]:
         """What moves platform and legs under efforts, elastic rows, forces of motors; None: these hold their loads."""
@@ -502,9 +502,7 @@ class PlatformEquations:
             end_force = from_leg_axes(leg, state.at, solve(state.J.T, H))
             force, moment = force + end_force, moment + cross(state.arm, end_force)
             elastic = elastic + self._at_attachment(leg, end_force)
-        if self.about is not None:
-            moment = moment - cross(self.R @ self.about, force)
-        rows = self._along(force, moment, elastic)
+        rows = self._along(force, moment - cross(self.about, force), elastic)
         if self.elastic is not None:
             count = len(self.rigid)
             rows[:count] = rows[:count] - self.coupling @ (self.elastic.rest @ s)
