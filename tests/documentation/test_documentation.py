@@ -65,7 +65,7 @@ def test_every_verb_has_its_section_and_its_example() -> None:
     assert {line.split()[1] for line, _, _ in commands(page)} >= set(cli.commands)
 
 
-WITH_PYTHON = "arrays codegen vibration control identification simulation viewer figures reproduce flexible-bodies maps"
+WITH_PYTHON = "arrays codegen vibration control simulation viewer figures reproduce flexible-bodies maps"
 WITH_PYTHON += " index design redundant robot-file exchange"
 WITH_PYTHON = ["README.md", *(f"docs/{name}.md" for name in WITH_PYTHON.split())]
 
@@ -284,7 +284,7 @@ def test_the_robot_of_the_examples_is_that_of_the_tutorial() -> None:
         assert (ROOT / "examples" / name).read_text(encoding="utf-8") == text
 
 
-@pytest.mark.parametrize("name", ["api_reference", "commands", "diagnostics"])
+@pytest.mark.parametrize("name", ["api_reference", "commands", "diagnostics", "papers", "robot_file"])
 def test_generated_pages_are_those_of_the_source(name: str) -> None:
     hook = runpy.run_path(str(ROOT / "docs" / "hooks" / f"{name}.py"))
     assert hook["PAGE"].read_text(encoding="utf-8") == hook["page"](), f"run python docs/hooks/{name}.py"

@@ -296,7 +296,7 @@ class Table(BaseModel):
     `check_values` of a kind of table refuses values that do not fit each other.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     def __repr__(self) -> str:
         return one_line(super().__repr__())  # a robot file would fill pages

@@ -83,7 +83,9 @@ def _first_with(name: str, *arrays: Array) -> Any:
 
 def eigen_pairs(A: Array, B: Array) -> tuple[Array, Array]:
     """Values, lowest first, and vectors x with A x = value B x and x^T B x = 1, of numbers; B is positive definite."""
-    return scipy.linalg.eigh(A, B)
+    root = np.linalg.cholesky(B)
+    values, vectors = np.linalg.eigh(np.linalg.solve(root, np.linalg.solve(root, A).T))
+    return values, np.linalg.solve(root.T, vectors)
 
 
 def _solve_sloped(A: Array, b: Array, kind: type[DualNumber]) -> Array:
