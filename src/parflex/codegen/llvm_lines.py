@@ -72,6 +72,7 @@ class Lines:
             kind if lanes == 1 else f"<{lanes} x {kind}>" for kind in ("double", "i1", "i64")
         )
         self.lines: list[str] = []
+        self._places: dict[tuple[str, str], str] = {}
 
     def new(self, text: str) -> str:
         """An instruction with a value."""
@@ -118,8 +119,11 @@ class Lines:
         return self.new(f"bitcast {source} {a} to {target}")
 
     def address(self, array: str, offset: str) -> str:
-        """The place that lies `offset` doubles behind the start of an array."""
-        return self.new(f"getelementptr double, ptr {array}, i64 {offset}")
+        """The place that lies `offset` doubles behind the start of an array; lines without branches write it once."""
+        place = self._places.get((array, offset))
+        if place is None:
+            place = self._places[array, offset] = self.new(f"getelementptr double, ptr {array}, i64 {offset}")
+        return place
 
     def load(self, array: str, offset: str) -> str:
         """The values at a place of an array."""
