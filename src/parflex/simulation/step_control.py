@@ -34,7 +34,6 @@ LEAST = 1e-12  # typical lengths: errors of steps below it are rounding
 SHARE_OF_ITERATION, MOST_OF_ITERATION = 1e-3, 1e-10  # of the tolerance of a step, and in typical lengths
 SHARE_OF_TIME, SHARE_OF_PIECE = 1 / 20, 1 / 4  # of a run, of a piece of the inputs: the longest step
 SHORT_PIECE = 0.2  # s: shorter pieces of tables and sampled functions do not bound the steps
-MORE_STEPS = 1.5  # times the steps of a run: a second run with fewer does not have half the steps
 LARGE = 2e-3  # of the range of the end effector: larger errors of a run are reported
 VISIBLE = 0.01  # of the motion: larger sums of errors of steps are reported, as of the energy balance
 VISIBLE_MOTION = 1e-6  # typical lengths: a robot that moves by less is at rest but for rounding
@@ -52,22 +51,17 @@ class Steps:
     tolerance: float
     choice: str
 
-    def halved(self, length: float, track: IntegratedRows | None = None) -> Steps:
+    def halved(self, length: float, longest: float) -> Steps:
         """Return steps half as long; under error control, with the tolerance for such steps.
 
-        With a `track`, return even steps of half its mean step, for runs whose rows and events end the steps.
+        Rows and events end steps too: under error control no step is longer than half the `longest` one.
         """
         grid, less = self.grid, 2.0 ** -(ORDERS[self.method.name] + 1)
         if not grid.begin:
             return replace(self, grid=replace(grid, step=grid.step / 2, every=grid.every * 2, aim=0.0))
-        if track is None:
-            aim = max(grid.aim * less, LEAST * length)
-            halved = replace(grid, aim=aim, begin=grid.begin / 2, share=grid.share * less)
-            return replace(self, grid=halved, tolerance=self.tolerance * 0.1)
-        if self.method.name == "dopri5":  # its steps end at rows
-            return replace(self, grid=replace(grid, step=grid.out_step / 2, every=1, rows=2 * grid.rows))
-        every = max(2, math.ceil(2 * track.counts["steps"] * grid.out_step / float(track.t[-1])))
-        return replace(self, grid=replace(grid, step=grid.out_step / every, every=every, begin=0.0, aim=0.0))
+        aim, most = max(grid.aim * less, LEAST * length), longest / 2
+        halved = replace(grid, aim=aim, begin=min(grid.begin / 2, most), most=most, share=grid.share * less)
+        return replace(self, grid=halved, tolerance=self.tolerance * 0.1)
 
     def report(self, track: IntegratedRows) -> StepReport:
         """Return the requested steps and their errors."""
