@@ -20,15 +20,13 @@ from parflex.forces.section_forces import reduced_load_warning
 from parflex.integrators.driver import CITATIONS, Grid, IntegratedRows, method_named
 from parflex.robot.configuration import Pose
 from parflex.robot.robot import Robot
-from parflex.simulation.contact_report import contact_summary
+from parflex.simulation.contacts import contact_summary, contact_warnings, identical_joint_warnings, stop_limit_warnings
 from parflex.simulation.controller import Controller, controlled
 from parflex.simulation.diagnostics import (
     balance_error,
     balance_warnings,
     cable_warnings,
-    contact_warnings,
     friction_width_effect,
-    identical_joint_warnings,
     inconsistency_warnings,
     inconsistent_shares,
     jam_reason,
@@ -37,7 +35,6 @@ from parflex.simulation.diagnostics import (
     limit_warnings,
     partition_changed,
     refuse_longer,
-    stop_limit_warnings,
     stop_warnings,
 )
 from parflex.simulation.mesh_convergence import content_warnings, inner_warnings
