@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 
@@ -28,35 +27,62 @@ CORRECTIONS = 8  # steps of Newton's method after one of a way
 NEAR = 1e-6  # of the typical length: points of a way, from which Newton closes the same assembly
 
 
-class _Point(NamedTuple):
-    """Positions that a search has reached, with the openings there (typical lengths) and their slopes."""
-
-    q: Array
-    r: Array
-    slopes: Callable[[], Array]
-
-    @property
-    def error(self) -> float:
-        """The largest opening."""
-        return largest_size(self.r)
-
-    @property
-    def square(self) -> float:
-        """The squared opening."""
-        return float(self.r @ self.r)
-
-
 Ends = list[tuple[Array, float]]  # of each start the positions that are reached, and the error there (typical lengths)
-Step = tuple[Array, Array | None]  # positions, and a step of the rates from there
-Search = Generator[Step, _Point, _Point]  # asks for the point after a step, and returns the last one
+Slopes = Callable[[Array], Array]  # of the openings, at those points of an evaluation that are asked for
 
 
 def newton(tree: Tree, starts: Sequence[Array], columns: Array, rows: Sequence[Rows], steps: int) -> Ends:
-    """Newton on a tree that carries all rows, from each start: the positions and the error where it ends."""
+    """Gauss-Newton with short steps, from each start: the positions and the error where it ends.
+
+    Starts are independent of each other, and their rows are evaluated together. A search ends where it is closed, where
+    no step closes it further to first order, and where `TRIALS` of ever shorter steps come no closer.
+    """
     screws, angle_scale = strides(tree, columns, rows)
     driven = [_as_if_closed(row) if screws else row for row in rows]
-    searches = [_search(q, steps if len(columns) else 0, screws, angle_scale) for q in starts]
-    return _ends(tree, columns, rows, driven, searches)
+    q, r, slopes = _points(tree, columns, rows, driven, np.array(starts), None)
+    count = len(q)
+    error, square = _sizes(r)
+    step, share, stretch = np.zeros((count, len(columns))), np.ones(count), np.zeros(count)
+    taken, slow, polish, tries = np.zeros((4, count), dtype=int)
+    batch = np.arange(count if steps and len(columns) else 0)
+    moved, going = np.ones((2, len(batch)), dtype=bool)
+    while len(batch):
+        at_new = np.flatnonzero(moved)
+        new, closed = batch[at_new], error[batch[at_new]] <= CLOSED
+        polish[new] += closed  # near a singular leg the last digits come slowly
+        # besides those that are closed, some are at a smallest opening that is not zero
+        ends = (taken[new] == steps) | (polish[new] > 30) | np.where(closed, error[new] < 1e-15, slow[new] > 4)
+        going[at_new[ends]] = False
+        at_new, new, closed = at_new[~ends], new[~ends], closed[~ends]
+        if len(new):
+            J = slopes(at_new)
+            change = -(np.linalg.pinv(J, rcond=1e-10) @ r[new][:, :, None])
+            remaining = _sizes(r[new] + (J @ change)[:, :, 0])[1]
+            going[at_new] = closed | screws | ~(remaining > STALLED * square[new])
+            longest = np.abs(change[:, :, 0] * angle_scale).max(axis=1) / STRIDE
+            step[new] = change[:, :, 0] / np.maximum(longest, 1.0)[:, None]
+            stretch[new] = longest * (longest > 1) * screws  # where screws turn many times, a whole step is tried first
+            tries[new] = np.where(closed, TRIALS - 1, 0)  # what is closed needs no shorter steps
+            taken[new] += 1
+        batch = batch[going]
+        if not len(batch):
+            break
+        whole = stretch[batch] > 0
+        length = np.where(whole, stretch[batch], share[batch])
+        trial_q, trial_r, slopes = _points(tree, columns, rows, driven, q[batch], length[:, None] * step[batch])
+        trial_error, trial_square = _sizes(trial_r)
+        moved = trial_square < np.where(whole, NEARLY, 1.0) * square[batch]
+        behind = batch[~moved]
+        tries[behind] += ~whole[~moved]
+        share[behind] /= np.where(whole[~moved], 1.0, 3.0)
+        stretch[behind] = 0.0
+        ahead = batch[moved]
+        slow[ahead] = np.where((trial_square[moved] > STALLED * square[ahead]) & (not screws), slow[ahead] + 1, 0)
+        share[ahead] = np.minimum(1.0, 3 * share[ahead])
+        q[ahead], r[ahead] = trial_q[moved], trial_r[moved]
+        error[ahead], square[ahead] = trial_error[moved], trial_square[moved]
+        going = moved | (tries[batch] < TRIALS)
+    return list(zip(q, error.tolist(), strict=True))
 
 
 def newton_corrected(tree: Tree, starts: Sequence[Array], columns: Array, rows: Sequence[Rows]) -> Ends:
@@ -64,88 +90,44 @@ def newton_corrected(tree: Tree, starts: Sequence[Array], columns: Array, rows: 
 
     So it is after a step along a way: what would take short steps, or many, is too far.
     """
-    return _ends(tree, columns, rows, rows, [_correction(q) for q in starts])
-
-
-def _ends(tree: Tree, columns: Array, rows: Sequence[Rows], driven: Sequence[Rows], searches: Sequence[Search]) -> Ends:
-    """Where searches end, which are independent of each other: the rows are evaluated for all of them at once."""
-    requests = dict(enumerate(map(next, searches)))
-    ends: Ends = [(q, np.inf) for q, _ in requests.values()]
-    while requests:
-        points = _points(tree, columns, rows, driven, list(requests.values()))
-        for k, point in zip(list(requests), points, strict=True):
-            try:
-                requests[k] = searches[k].send(point)
-            except StopIteration as end:
-                ends[k] = end.value.q, end.value.error
-                del requests[k]
-    return ends
-
-
-def _search(q: Array, steps: int, screws: bool, angle_scale: Array) -> Search:
-    """Gauss-Newton with short steps; ends where `TRIALS` of ever shorter steps come no closer."""
-    point = yield q, None
-    polish, slow, share = 0, 0, 1.0
-    for _ in range(steps):
-        closed = point.error <= CLOSED
-        polish += closed  # near a singular leg the last digits come slowly
-        if polish > 30 or (closed and point.error < 1e-15):
-            break
-        J = point.slopes()
-        step = np.linalg.lstsq(J, -point.r, rcond=1e-10)[0]
-        remaining = point.r + J @ step
-        if not closed and not screws and remaining @ remaining > STALLED * point.square:
-            break  # no step closes it further, to first order
-        longest = largest_size(step * angle_scale)
-        if longest > STRIDE and not (screws and (yield point.q, step).square < NEARLY * point.square):
-            step *= STRIDE / longest
-        for _ in range(1 if closed else TRIALS):  # what is closed needs no shorter steps
-            trial = yield point.q, share * step
-            if trial.square < point.square:
-                break
-            share /= 3
-        else:
-            break
-        slow = slow + 1 if trial.square > STALLED * point.square and not screws else 0
-        point, share = trial, min(1.0, 3 * share)
-        if slow > 4 and point.error > CLOSED:
-            break  # at a smallest opening that is not zero
-    return point
-
-
-def _correction(q: Array) -> Search:
-    """Whole steps by the slopes at the first positions."""
-    point = yield q, None
-    inverse, before = np.linalg.pinv(point.slopes(), rcond=1e-10), np.inf
+    q, r, slopes = _points(tree, columns, rows, rows, np.array(starts), None)
+    left, before = np.arange(len(q)), np.full(len(q), np.inf)
+    inverse, error = np.linalg.pinv(slopes(left), rcond=1e-10), _sizes(r)[0]
     for _ in range(CORRECTIONS):
-        if point.error <= NEAR or not point.error < REQUIRED_DECREASE * before:
+        left = left[(error[left] > NEAR) & (error[left] < REQUIRED_DECREASE * before[left])]
+        if not len(left):
             break
-        before = point.error
-        point = yield point.q, -inverse @ point.r
-    return point
+        before[left], change = error[left], -(inverse[left] @ r[left][:, :, None])[:, :, 0]
+        q[left], r[left], _ = _points(tree, columns, rows, rows, q[left], change)
+        error[left] = _sizes(r[left])[0]
+    return list(zip(q, error.tolist(), strict=True))
+
+
+def _sizes(r: Array) -> tuple[Array, Array]:
+    """The largest opening of each point, and its squared opening."""
+    return np.abs(r).max(axis=1, initial=0.0), (r * r).sum(axis=1)
 
 
 def _points(
-    tree: Tree, columns: Array, rows: Sequence[Rows], driven: Sequence[Rows], requests: Sequence[Step]
-) -> list[_Point]:
-    """The points after some steps: many of them in batched numbers, which take as long as few plain ones."""
-    if len(requests) <= PLAIN_ROW_LIMIT or not all(row.batched for row in rows):
-        poses = [pose(tree, q if step is None else stepped(tree, q, columns, step)) for q, step in requests]
-        slopes = [partial(_slopes, tree, columns, driven, at) for at in poses]
-        return [_Point(at.q, openings(tree, rows, at), J) for at, J in zip(poses, slopes, strict=True)]
-    count, positions = len(requests), np.array([q for q, _ in requests])
-    q, differing = positions[0].astype(object), np.flatnonzero((positions != positions[0]).any(axis=0))
-    q[differing] = batched_entries(positions[:, differing])
-    if requests[0][1] is not None:
-        q = stepped(tree, q, columns, batched_entries(np.array([step for _, step in requests])))
-    at = pose(tree, q)
+    tree: Tree, columns: Array, rows: Sequence[Rows], driven: Sequence[Rows], q: Array, steps: Array | None
+) -> tuple[Array, Array, Slopes]:
+    """Positions after steps, the openings there (typical lengths), and their slopes.
+
+    Many points are evaluated in batched numbers, which take as long as few plain ones.
+    """
+    count = len(q)
+    if count <= PLAIN_ROW_LIMIT or not all(row.batched for row in rows):
+        moved = q if steps is None else [stepped(tree, at, columns, step) for at, step in zip(q, steps, strict=True)]
+        poses = [pose(tree, positions) for positions in moved]
+        r = np.array([openings(tree, rows, at) for at in poses])
+        return np.array(moved), r, lambda chosen: np.array([_slopes(tree, columns, driven, poses[k]) for k in chosen])
+    numbers, differing = q[0].astype(object), np.flatnonzero((q != q[0]).any(axis=0))
+    numbers[differing] = batched_entries(q[:, differing])
+    if steps is not None:
+        numbers = stepped(tree, numbers, columns, batched_entries(steps))
+    at = pose(tree, numbers)
     r = gathered(openings(tree, rows, at), count)
-    together = cache(lambda: gathered(_slopes(tree, columns, driven, at), count))
-
-    def slopes_of(k: int) -> Array:
-        return together()[k]
-
-    return [_Point(*point, partial(slopes_of, k)) for k, point in enumerate(zip(gathered(q, count), r, strict=True))]
+    return gathered(numbers, count), r, lambda chosen: gathered(_slopes(tree, columns, driven, at), count)[chosen]
 
 
 def _slopes(tree: Tree, columns: Array, rows: Sequence[Rows], at: Pose) -> Array:
