@@ -282,6 +282,8 @@ class ClosureParts:
         self, method: Callable[..., Ends], starts: Sequence[Array], columns: Array, rows: Sequence[Rows], *limits: int
     ) -> Ends:
         """What a method finds on the links that carry the rows; other rates change no row."""
+        if not starts:
+            return []
         small, results = self.branch(rows), [q.copy() for q in starts]
         local_columns = np.searchsorted(small.rates, np.intersect1d(small.rates, columns))
         local_rows, local_starts = [row.on(small) for row in rows], [q[small.positions] for q in starts]
