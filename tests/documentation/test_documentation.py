@@ -284,7 +284,7 @@ def test_the_robot_of_the_examples_is_that_of_the_tutorial() -> None:
         assert (ROOT / "examples" / name).read_text(encoding="utf-8") == text
 
 
-@pytest.mark.parametrize("name", ["api_reference", "commands", "diagnostics"])
+@pytest.mark.parametrize("name", ["api_reference", "commands", "diagnostics", "papers", "robot_file"])
 def test_generated_pages_are_those_of_the_source(name: str) -> None:
     hook = runpy.run_path(str(ROOT / "docs" / "hooks" / f"{name}.py"))
     assert hook["PAGE"].read_text(encoding="utf-8") == hook["page"](), f"run python docs/hooks/{name}.py"

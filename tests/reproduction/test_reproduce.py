@@ -15,14 +15,12 @@ import pytest
 from support.browser import Watched, chromium
 from support.documentation import run_parflex
 from support.pages import Reader
-from support.paths import ROOT
 from support.published import FOLDER, published
 
 import parflex
 from parflex import InputError, reproduce
 from parflex.reproduction import report, tables
 from parflex.reproduction.checks import totals
-from parflex.reproduction.tables import paper_names, read_paper
 
 
 @pytest.fixture(scope="module")
@@ -154,15 +152,6 @@ def test_a_quantity_that_cannot_be_computed_differs_and_says_why(tmp_path, monke
     (check,) = answer["checks"]
     assert code == 1 and check["status"] == "differs" and check["computed"] is None
     assert "cannot be reached" in check["note"]
-
-
-def test_the_page_of_errata_lists_those_of_the_data():
-    page = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
-    for name in paper_names():
-        part = next(part for part in re.split(r"^## ", page, flags=re.M) if part.startswith(name))
-        rows = re.findall(r"^- \*\*(.*?)\*\*: (.*?)(?: \*(read|inferred|open)\*)?$", part, flags=re.M)
-        shown = [(where, meant, {"": "checked", "open": ""}.get(how, how)) for where, meant, how in rows]
-        assert shown == [(e.where, e.meant, e.how) for e in read_paper(name).erratum], name
 
 
 @pytest.fixture(scope="module")

@@ -109,7 +109,7 @@ class MotionTable(Table):
     - `chirp`: `{ "joint" = amplitude, ... }` over `duration`, with `frequencies`.
     - `sweep`: of the frequency of a chirp.
     - `frame`: frame or point on the path, default the end effector; sines and chirps with `frame` move its `x y z`.
-    - `law`: law of time, see below.
+    - `law`: [law of time](#motionsname-motions).
     - `speed`: along the path, m/s.
     - `ramp`: s. Waves with a `ramp` are faded in and out by a quintic.
     - `duration`: of each line, move or circle, s.

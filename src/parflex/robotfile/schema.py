@@ -461,8 +461,8 @@ class Frame(BodyTable):
     - `limits`: `[low, high]` of the coordinate, see [limits](#limits).
     - `velocity_limit`, `effort_limit`: positive magnitudes, m/s or rad/s, N or N m.
     - `stop`: `{ stiffness, damping }`, beyond the limits, in [simulations with stops](simulation.md#stops) alone.
-    - `inertia`, `beam`, `modal`, `superelement`: rigid or flexible body, see below; default massless. `rigid=True`
-      (`--rigid`) loads flexible bodies
+    - `inertia`, `beam`, `modal`, `superelement`: rigid or flexible [body](#frame-frame-joint-and-body); default
+      massless. `rigid=True` (`--rigid`) loads flexible bodies
       [as rigid ones](howto-flexible-link.md#compute-the-rigid-robot-from-the-same-file).
     - `point_masses`: list of `{ mass, position, about_centre }` added to the body.
     - `motor_inertia`: rotor inertia `IA` at the joint, kg m2 (kg for prismatic).
@@ -538,7 +538,7 @@ class Closure(Table):
     """Two frames that coincide but for what the joint lets go.
 
     - `between`: two frames or points.
-    - `joint`: kind, see below.
+    - `joint`: [kind](#closure-loop-closures).
     - `axis`: axis in the first frame: `"x"`, `"y"`, `"z"` (default) or a vector.
     - `axis_2`: the same axis in the second frame, default `axis`.
     - `name`: default `FIRST~SECOND`.
@@ -767,7 +767,7 @@ class RobotFile(Table):
     - `rotations`: of beam ends, `"consistent"` or `"papers"` (angular velocity as rate of the rotation vector: fewer
       operators, but loops and energy hold only to first order).
     - `constants`, `frame`, `platform`, `point`, `closure`, `coupling`, `element`, `visual`, `legs`, `materials`,
-      `sections`, `poses`, `working_modes`, `actuation`, `motions`, `readings`, `reference`: the tables below.
+      `sections`, `poses`, `working_modes`, `actuation`, `motions`, `readings`, `reference`: tables of their own.
     """
 
     format: Literal[1]
