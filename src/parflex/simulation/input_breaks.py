@@ -80,14 +80,15 @@ def input_segments(
             raise InputError(text, key="motion", value=names[k], hint="make the motion continuous")
     times, sizes = motion.jumps(1)
     after, same = near if begin == 0 else begin - near, SAME_TIME * min(1.0, time)
-    ends = np.sort(np.concatenate([jump_times(inputs, count), instants]))
-    ends = ends[(ends > after) & (ends < time - near)]
-    ends = ends[np.diff(ends, prepend=-np.inf) > same].tolist()
+    all_ends = np.sort(np.concatenate([jump_times(inputs, count), instants]))
+    all_ends = all_ends[(all_ends > after) & (all_ends < time - near)]
+    ends: list[float] = all_ends[np.diff(all_ends, prepend=-np.inf) > same].tolist()
 
     def between(first: float, last: float) -> System:
         pieces = inputs.between(first, last)
-        breaks, coefficients = map(np.ascontiguousarray, (pieces.breaks, pieces.coefficients))
-        return system._replace(breaks=breaks, coefficients=coefficients)
+        return system._replace(
+            breaks=np.ascontiguousarray(pieces.breaks), coefficients=np.ascontiguousarray(pieces.coefficients)
+        )
 
     jumps: list[dict[str, Any]] = []
     corners = []
