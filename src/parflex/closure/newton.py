@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,66 +24,77 @@ NEARLY = 0.01  # of the squared opening: where screws turn many times, a step th
 REQUIRED_DECREASE = 0.5  # of the opening: whole steps from nearby leave less
 STRIDE = 0.5  # longest Newton step, as an angle: longer ones jump to other assemblies
 TRIALS = 12  # of a step, each a third of the one before
+DEPENDENT = 1e-10  # of the largest singular value of the slopes: smaller ones are rounding
 CORRECTIONS = 8  # steps of Newton's method after one of a way
 NEAR = 1e-6  # of the typical length: points of a way, from which Newton closes the same assembly
 
 
+class _Point(NamedTuple):
+    """Positions that a search has reached, with their largest and squared openings (typical lengths)."""
+
+    q: Array
+    error: float
+    square: float
+    step: Callable[[], tuple[Array, float]]  # the shortest one that closes most, and the squared opening that it leaves
+
+
 Ends = list[tuple[Array, float]]  # of each start the positions that are reached, and the error there (typical lengths)
+Step = tuple[Array, Array | None]  # positions, and a step of the rates from there
+Search = Generator[Step, _Point, _Point]  # asks for the point after a step, and returns the last one
 Slopes = Callable[[Array], Array]  # of the openings, at those points of an evaluation that are asked for
 
 
 def newton(tree: Tree, starts: Sequence[Array], columns: Array, rows: Sequence[Rows], steps: int) -> Ends:
-    """Gauss-Newton with short steps, from each start: the positions and the error where it ends.
+    """Newton on a tree that carries all rows, from each start: the positions and the error where it ends.
 
-    Starts are independent of each other, and their rows are evaluated together. A search ends where it is closed, where
-    no step closes it further to first order, and where `TRIALS` of ever shorter steps come no closer.
+    Starts are independent of each other: their rows are evaluated, and their steps found, for all of them at once.
     """
     screws, angle_scale = strides(tree, columns, rows)
     driven = [_as_if_closed(row) if screws else row for row in rows]
-    q, r, slopes = _points(tree, columns, rows, driven, np.array(starts), None)
-    count = len(q)
-    error, square = _sizes(r)
-    step, share, stretch = np.zeros((count, len(columns))), np.ones(count), np.zeros(count)
-    taken, slow, polish, tries = np.zeros((4, count), dtype=int)
-    batch = np.arange(count if steps and len(columns) else 0)
-    moved, going = np.ones((2, len(batch)), dtype=bool)
-    while len(batch):
-        at_new = np.flatnonzero(moved)
-        new, closed = batch[at_new], error[batch[at_new]] <= CLOSED
-        polish[new] += closed  # near a singular leg the last digits come slowly
-        # besides those that are closed, some are at a smallest opening that is not zero
-        ends = (taken[new] == steps) | (polish[new] > 30) | np.where(closed, error[new] < 1e-15, slow[new] > 4)
-        going[at_new[ends]] = False
-        at_new, new, closed = at_new[~ends], new[~ends], closed[~ends]
-        if len(new):
-            J = slopes(at_new)
-            change = -(np.linalg.pinv(J, rcond=1e-10) @ r[new][:, :, None])
-            remaining = _sizes(r[new] + (J @ change)[:, :, 0])[1]
-            going[at_new] = closed | screws | ~(remaining > STALLED * square[new])
-            longest = np.abs(change[:, :, 0] * angle_scale).max(axis=1) / STRIDE
-            step[new] = change[:, :, 0] / np.maximum(longest, 1.0)[:, None]
-            stretch[new] = longest * (longest > 1) * screws  # where screws turn many times, a whole step is tried first
-            tries[new] = np.where(closed, TRIALS - 1, 0)  # what is closed needs no shorter steps
-            taken[new] += 1
-        batch = batch[going]
-        if not len(batch):
+    searches = [_search(q, steps if len(columns) else 0, screws, angle_scale) for q in starts]
+    requests = dict(enumerate(map(next, searches)))
+    ends: Ends = [(q, np.inf) for q, _ in requests.values()]
+    while requests:
+        positions, changes = zip(*requests.values(), strict=True)
+        first = changes[0] is None
+        q, r, slopes = _points(tree, columns, rows, driven, np.array(positions), None if first else np.array(changes))
+        step_at, (error, square) = _least_steps(slopes, r), _sizes(r)
+        for n, k in enumerate(list(requests)):
+            try:
+                requests[k] = searches[k].send(_Point(q[n], float(error[n]), float(square[n]), partial(step_at, n)))
+            except StopIteration as end:
+                ends[k] = end.value.q, end.value.error
+                del requests[k]
+    return ends
+
+
+def _search(q: Array, steps: int, screws: bool, angle_scale: Array) -> Search:
+    """Gauss-Newton with short steps; ends where `TRIALS` of ever shorter steps come no closer."""
+    point = yield q, None
+    polish, slow, share = 0, 0, 1.0
+    for _ in range(steps):
+        closed = point.error <= CLOSED
+        polish += closed  # near a singular leg the last digits come slowly
+        if polish > 30 or (closed and point.error < 1e-15):
             break
-        whole = stretch[batch] > 0
-        length = np.where(whole, stretch[batch], share[batch])
-        trial_q, trial_r, slopes = _points(tree, columns, rows, driven, q[batch], length[:, None] * step[batch])
-        trial_error, trial_square = _sizes(trial_r)
-        moved = trial_square < np.where(whole, NEARLY, 1.0) * square[batch]
-        behind = batch[~moved]
-        tries[behind] += ~whole[~moved]
-        share[behind] /= np.where(whole[~moved], 1.0, 3.0)
-        stretch[behind] = 0.0
-        ahead = batch[moved]
-        slow[ahead] = np.where((trial_square[moved] > STALLED * square[ahead]) & (not screws), slow[ahead] + 1, 0)
-        share[ahead] = np.minimum(1.0, 3 * share[ahead])
-        q[ahead], r[ahead] = trial_q[moved], trial_r[moved]
-        error[ahead], square[ahead] = trial_error[moved], trial_square[moved]
-        going = moved | (tries[batch] < TRIALS)
-    return list(zip(q, error.tolist(), strict=True))
+        step, remaining = point.step()
+        if not closed and not screws and remaining > STALLED * point.square:
+            break  # no step closes it further, to first order
+        longest = largest_size(step * angle_scale)
+        if longest > STRIDE and not (screws and (yield point.q, step).square < NEARLY * point.square):
+            step = step * (STRIDE / longest)
+        for _ in range(1 if closed else TRIALS):  # what is closed needs no shorter steps
+            trial = yield point.q, share * step
+            if trial.square < point.square:
+                break
+            share /= 3
+        else:
+            break
+        slow = slow + 1 if trial.square > STALLED * point.square and not screws else 0
+        point, share = trial, min(1.0, 3 * share)
+        if slow > 4 and point.error > CLOSED:
+            break  # at a smallest opening that is not zero
+    return point
 
 
 def newton_corrected(tree: Tree, starts: Sequence[Array], columns: Array, rows: Sequence[Rows]) -> Ends:
@@ -92,7 +104,7 @@ def newton_corrected(tree: Tree, starts: Sequence[Array], columns: Array, rows: 
     """
     q, r, slopes = _points(tree, columns, rows, rows, np.array(starts), None)
     left, before = np.arange(len(q)), np.full(len(q), np.inf)
-    inverse, error = np.linalg.pinv(slopes(left), rcond=1e-10), _sizes(r)[0]
+    inverse, error = np.linalg.pinv(slopes(left), rcond=DEPENDENT), _sizes(r)[0]
     for _ in range(CORRECTIONS):
         left = left[(error[left] > NEAR) & (error[left] < REQUIRED_DECREASE * before[left])]
         if not len(left):
@@ -103,9 +115,28 @@ def newton_corrected(tree: Tree, starts: Sequence[Array], columns: Array, rows: 
     return list(zip(q, error.tolist(), strict=True))
 
 
+def _least_steps(slopes: Slopes, r: Array) -> Callable[[int], tuple[Array, float]]:
+    """The shortest step that closes most of the openings of a point, and the squared opening that it leaves.
+
+    Those of many points are found together.
+    """
+
+    def found(chosen: Array) -> tuple[Array, Array]:
+        U, values, Vt = np.linalg.svd(slopes(chosen), full_matrices=False)
+        used = values > DEPENDENT * values[:, :1]
+        along = (r[chosen, None] @ U)[:, 0] * used
+        steps = -((along / np.where(used, values, 1.0))[:, None] @ Vt)[:, 0]
+        return steps, _sizes(r[chosen])[1] - _sizes(along)[1]
+
+    if len(r) <= PLAIN_ROW_LIMIT:
+        return lambda n: next(zip(*found(np.array([n])), strict=True))
+    together = cache(lambda: list(zip(*found(np.arange(len(r))), strict=True)))
+    return lambda n: together()[n]
+
+
 def _sizes(r: Array) -> tuple[Array, Array]:
     """The largest opening of each point, and its squared opening."""
-    return np.abs(r).max(axis=1, initial=0.0), (r * r).sum(axis=1)
+    return np.maximum.reduce(np.abs(r), axis=1, initial=0.0), np.einsum("ij,ij->i", r, r)
 
 
 def _points(
