@@ -49,31 +49,27 @@ class Refusal(Record):
 
     def error(self) -> ParflexError:
         """The error to raise."""
+        assembler, part = self.assembler, self.part
         if self.closes:
-            return other_mode_reason(self.part.name, self.same_side)
-        return open_reason(self.assembler, self.start, self.part)
-
-
-def open_reason(assembler: Assembler, start: Array, part: ClosurePart) -> ParflexError:
-    """What is said of a part that no start closes."""
-    name, gap = _worst_leg(assembler, start, part)
-    if gap < SAME * assembler.tree.length:  # each condition by itself can be met
-        total_name, total_gap = _gap(assembler, start, part)
-        name, gap = (name, gap) if total_gap < SAME * assembler.tree.length else (total_name, total_gap)
-    if gap < SAME * assembler.tree.length:
-        text = f"'{name}' is at a singularity of the leg: it reaches this pose only fully stretched or folded"
-        return SingularError(text, key="pose", value=name, hint="choose another pose")
-    coupling = next((row for row in part.rows if isinstance(row, Coupling) and row.name == name), None)
-    if coupling is not None:
-        joints, unit = name_list([f"'{joint}'" for joint in coupling.joints]), coupling.unit
-        off = gap / coupling.scale(assembler.tree.length)[0]
-        text = f"the pose contradicts the coupling '{name}': '{coupling.joints[0]}' is off by {off:.4g} {unit}"
-        hint = f"it says {coupling.relation}; give fewer of {joints} and of what moves with them"
+            return other_mode_reason(part.name, self.same_side)
+        (name, gap), least = _worst_leg(assembler, self.start, part), SAME * assembler.tree.length
+        if gap < least:  # each condition by itself can be met
+            whole = _gap(assembler, self.start, part)
+            name, gap = (name, gap) if whole[1] < least else whole
+        if gap < least:
+            text = f"'{name}' is at a singularity of the leg: it reaches this pose only fully stretched or folded"
+            return SingularError(text, key="pose", value=name, hint="choose another pose")
+        coupling = next((row for row in part.rows if isinstance(row, Coupling) and row.name == name), None)
+        if coupling is not None:
+            joints, unit = name_list([f"'{joint}'" for joint in coupling.joints]), coupling.unit
+            off = gap / coupling.scale(assembler.tree.length)[0]
+            text = f"the pose contradicts the coupling '{name}': '{coupling.joints[0]}' is off by {off:.4g} {unit}"
+            hint = f"it says {coupling.relation}; give fewer of {joints} and of what moves with them"
+            return UnreachableError(text, key="pose", value=name, hint=hint)
+        miss = f"misses it by {gap:.4g} m"
+        text = f"the pose cannot be reached: {f'the nearest {miss}, at {name}' if ',' in name else f'{name} {miss}'}"
+        hint = "choose a pose inside the workspace or another working mode"
         return UnreachableError(text, key="pose", value=name, hint=hint)
-    miss = f"misses it by {gap:.4g} m"
-    text = f"the pose cannot be reached: {f'the nearest {miss}, at {name}' if ',' in name else f'{name} {miss}'}"
-    hint = "choose a pose inside the workspace or another working mode"
-    return UnreachableError(text, key="pose", value=name, hint=hint)
 
 
 def other_mode_reason(name: str, same_side: bool) -> UnreachableError:
