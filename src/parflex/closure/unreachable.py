@@ -13,7 +13,7 @@ from parflex.closure import mobility
 from parflex.closure.constraints import Coupling, Loop
 from parflex.closure.newton import ClosurePart, newton, openings, stepped
 from parflex.closure.rows import Rows, block
-from parflex.closure.targets import DistanceTarget, FrameRotationRows, FrameTarget, Target
+from parflex.closure.targets import DistanceTarget, FrameRotationRows, FrameTarget, PoseRows, Target
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.records import Record, name_list
 from parflex.recursion.kinematics import jacobians, pose
@@ -27,7 +27,8 @@ HARD = 1e3  # weight of what must hold beside what may be missed: it opens by a 
 STILL = 1e-8  # of a motion of all coordinates: less is rounding
 REACHED = 1e-7  # typical lengths, or turns: a smaller miss is none
 SAME = 1e-8  # typical lengths: what stays as little open closes in a double root
-MOST_STEPS = 80  # towards the smallest opening, of which four digits are printed
+SHOWN = 1e-4  # of the smallest opening, of which four digits are printed: closures that are open by less are not named
+MOST_STEPS = 400  # towards the smallest opening, of which four digits are printed
 SMALLEST_DECREASE = 1e-12  # of the squared opening, of a step: less changes no digit
 LEAST_DAMPING, MOST_DAMPING = 1e-9, 1e9  # of steps, by the curvature: with the most, no step comes closer
 
@@ -57,8 +58,8 @@ def open_reason(assembler: Assembler, start: Array, part: ClosurePart) -> Parfle
     """What is said of a part that no start closes."""
     name, gap = _worst_leg(assembler, start, part)
     if gap < SAME * assembler.tree.length:  # each condition by itself can be met
-        total_gap = _gap(assembler, start, part)
-        name, gap = (name, gap) if total_gap < SAME * assembler.tree.length else (part.name, total_gap)
+        total_gap, closures = _gap(assembler, start, part)
+        name, gap = (name, gap) if total_gap < SAME * assembler.tree.length else (closures, total_gap)
     if gap < SAME * assembler.tree.length:
         text = f"'{name}' is at a singularity of the leg: it reaches this pose only fully stretched or folded"
         return SingularError(text, key="pose", value=name, hint="choose another pose")
@@ -161,20 +162,18 @@ def _worst_leg(assembler: Assembler, q: Array, part: ClosurePart) -> tuple[str, 
         carrying = {k for j in row.links(assembler.tree) for k in assembler.rates_of(j)} & columns
         carrier = assembler.part([row], carrying)
         placed, _ = assembler.newton(q, carrier.columns, carrier.rows)
-        gaps.append((_gap(assembler, placed, carrier), carrier.name))
+        gaps.append(_gap(assembler, placed, carrier))
         legs = assembler.parts(Target(fixed=frozenset(carrying)), frozenset(range(assembler.tree.n)) - columns)
-        gaps += [(_gap(assembler, placed, leg), leg.name) for leg in legs]
-    if not gaps:
-        return part.name, _gap(assembler, q, part)
-    gap, name = max(gaps)
+        gaps += [_gap(assembler, placed, leg) for leg in legs]
+    gap, name = max(gaps or [_gap(assembler, q, part)])
     return name, gap
 
 
-def _gap(assembler: Assembler, q: Array, part: ClosurePart) -> float:
-    """Smallest distance by which the part stays open."""
+def _gap(assembler: Assembler, q: Array, part: ClosurePart) -> tuple[float, str]:
+    """Return the smallest distance by which the part stays open, and its leg or those of its closures that are open."""
     missing = missing_length(assembler, q, part)
     if missing and assembler.tree.planar and [row.size for row in part.rows] == [2]:  # a loop of points
-        return missing
+        return missing, part.name
     small = assembler.branch(part.rows)
     tree, start, rows = small.tree, q[small.positions], [row.on(small) for row in part.rows]
     columns, ends = np.searchsorted(small.rates, part.columns), [start]
@@ -182,7 +181,12 @@ def _gap(assembler: Assembler, q: Array, part: ClosurePart) -> float:
         steps = np.random.default_rng(1).uniform(-2, 2, (4, len(columns)))  # the same every time
         ends += [end for end, _ in newton(tree, [stepped(tree, start, columns, s) for s in steps], columns, rows, 40)]
     nearest = min(ends, key=lambda end: float(np.linalg.norm(openings(tree, rows, pose(tree, end)))))
-    return float(np.linalg.norm(_least_opening(tree, nearest, columns, rows)))
+    rest = _least_opening(tree, nearest, columns, rows)
+    gap = float(np.linalg.norm(rest))
+    parts = np.split(rest, np.cumsum([row.size for row in rows])[:-1])
+    closures = {row.name: own for row, own in zip(part.rows, parts, strict=True) if not isinstance(row, PoseRows)}
+    widest = [name for name, own in closures.items() if np.linalg.norm(own) > SHOWN * gap]
+    return gap, ", ".join(widest) if widest and part.name == ", ".join(closures) else part.name
 
 
 def _least_opening(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], hard: Sequence[Rows] = ()) -> Array:
