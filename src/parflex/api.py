@@ -47,13 +47,6 @@ class Word(NamedTuple):
         return (self.in_functions or {}).get(function, self.check)
 
 
-def check_argument(word: str, value: Any) -> None:
-    """Check a value by its word, where no function of the table takes it."""
-    check = WORDS[word].check
-    if check is not None:
-        check(value, word)
-
-
 # -- calls ---------------------------------------------------------------------------------------------------------
 
 
