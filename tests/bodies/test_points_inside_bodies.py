@@ -519,8 +519,8 @@ def test_slopes_and_maps_have_the_compliance_between_nodes(tmp_path):
     many = parflex.many_responses(robot, ["bar"], np.linspace(0.3, 0.5, 6)[:, None], asked, wrench=push)
     rest = parflex.deflection(robot, {"bar": 0.3}, frames=["bar@0.4"], wrench=push)
     stiff = parflex.cartesian_stiffness(robot, {"bar": 0.3}, frame="bar@0.4", wrench=push)
-    assert many.values[asked[1]][0] == pytest.approx(rest.frames["bar@0.4"][1], rel=1e-9)
-    assert many.values[asked[0]][0] == pytest.approx(stiff.compliance[1, 1], rel=1e-9)
+    assert many[asked[1]][0] == pytest.approx(rest.frames["bar@0.4"][1], rel=1e-9)
+    assert many[asked[0]][0] == pytest.approx(stiff.compliance[1, 1], rel=1e-9)
 
 
 def heavy_cantilever(x, q, stiff):
