@@ -14,12 +14,10 @@ from pathlib import Path
 from time import process_time
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 import parflex
 from parflex.errors import ParflexError
-from parflex.view.style import write_picture
+from parflex.view.style import drawing, legend_above
 
 LIMITS = np.array([1.0, 2.0, 5.0])  # rad, rad/s, rad/s2: states are spread evenly within them
 
@@ -43,21 +41,19 @@ def largest_error(robot: parflex.robot.robot.Robot, states: np.ndarray, found: n
     return float(max(errors))
 
 
-def figure(found: np.ndarray, names: list[str]) -> Figure:
-    """Of each joint, how often a torque is reached."""
-    page = Figure(figsize=(8, 4.5), layout="constrained")
-    FigureCanvasAgg(page)
-    axes = page.add_subplot()
+def draw(found: np.ndarray, names: list[str], path: Path) -> None:
+    """Draw how often each joint exceeds a torque."""
     shares = np.linspace(100, 0, 400)
-    for joint, name in enumerate(names):
-        axes.semilogx(np.percentile(np.abs(found[:, joint]), 100 - shares), shares, label=f"joint {name}")
-    axes.set_xlim(left=0.1)
-    axes.set_xlabel("torque (N m)")
-    axes.set_ylabel("states with more than that (%)")
-    axes.grid(color="0.9")
-    axes.legend(frameon=False)
-    axes.set_title(f"RX-90: torques at {len(found)} random states", loc="left", fontsize=11)
-    return page
+    with drawing(path, 2.8) as figure:
+        axes = figure.add_subplot()
+        for joint, name in enumerate(names):
+            axes.semilogx(np.percentile(np.abs(found[:, joint]), 100 - shares), shares, label=f"joint {name}")
+        axes.set_xlim(left=0.1)
+        axes.set_ylim(0, 100)
+        axes.set_xlabel("torque (N m)")
+        axes.set_ylabel("states above this torque (%)")
+        axes.set_title(f"RX-90: torques at {len(found)} random states")
+        legend_above(axes, len(names))
 
 
 def main() -> int:
@@ -76,7 +72,7 @@ def main() -> int:
     try:
         options.output.mkdir(parents=True, exist_ok=True)
         picture = options.output / "rx90-torques.svg"
-        write_picture(figure(found, robot.actuated_names), picture)
+        draw(found, robot.actuated_names, picture)
     except (OSError, ParflexError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

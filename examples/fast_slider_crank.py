@@ -13,17 +13,15 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 import parflex
 from parflex.errors import ParflexError
-from parflex.view.style import write_picture
+from parflex.view.style import LINES, REST, drawing, legend_above
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 ROBOT, REFERENCE = TESTS / "robots" / "slider-crank-flexible.toml", TESTS / "references" / "slider-crank-flexible.csv"
 TIME, ROD = 0.1, 0.3  # s, m
-COLOURS = {1: "#e69f00", 2: "#009e73", 4: "#0072b2", 8: "#cc79a7"}
+ELEMENTS = (1, 2, 4, 8)
 
 Array = np.ndarray
 
@@ -41,27 +39,24 @@ def deflection(elements: int, t: Array) -> Array:
     return (chord[0] * off[1] - chord[1] * off[0]) / np.hypot(*chord)
 
 
-def figure(t: Array, reference: Array, found: dict[int, Array]) -> Figure:
-    """Deflections in time, and how far they are from the reference so far."""
-    page = Figure(figsize=(8, 6), layout="constrained")
-    FigureCanvasAgg(page)
-    above, below = page.subplots(2, 1, sharex=True, height_ratios=[3, 2])
-    above.plot(1000 * t, 1000 * reference, color="0.7", linewidth=5, label="reference")
-    for elements, values in found.items():
-        label = f"{elements} element" + "s" * (elements > 1)
-        above.plot(1000 * t, 1000 * values, color=COLOURS[elements], linewidth=1.2, label=label)
-        off = np.maximum.accumulate(np.abs(values - reference)) / np.abs(reference).max()
-        below.semilogy(1000 * t[1:], 100 * off[1:], color=COLOURS[elements], linewidth=1.2, label=label)
-    above.set_ylim(-2.7, 2.1)
-    above.set_ylabel("middle of the rod (mm)")
-    above.set_title("Slider-crank at 150 rad/s: deflection of its rod", loc="left", fontsize=11)
-    above.legend(ncols=5, fontsize=8, loc="lower right")
-    below.set_ylabel("largest difference so far\n(% of the largest deflection)")
-    below.set_xlabel("time (ms)")
-    below.set_ylim(1e-3, 100)
-    for axes in (above, below):
-        axes.grid(color="0.9")
-    return page
+def draw(t: Array, reference: Array, found: dict[int, Array], path: Path) -> None:
+    """Draw deflections over time, and the largest difference from the reference until then."""
+    colours = dict(zip(ELEMENTS, (LINES[4], LINES[2], LINES[0], LINES[1]), strict=True))
+    with drawing(path, 4.4, title="Slider-crank at 150 rad/s: deflection of its rod") as figure:
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
+        above.plot(1000 * t, 1000 * reference, color=REST, linewidth=5, label="reference")
+        for elements, values in found.items():
+            label = f"{elements} element" + "s" * (elements > 1)
+            above.plot(1000 * t, 1000 * values, color=colours[elements], label=label)
+            largest = np.maximum.accumulate(np.abs(values - reference)) / np.abs(reference).max()
+            below.semilogy(1000 * t[1:], 100 * largest[1:], color=colours[elements])
+        above.set_ylim(-2.1, 2.1)
+        above.set_ylabel("middle of the rod (mm)")
+        legend_above(above, len(found) + 1)
+        below.set_ylabel("largest difference (%)")
+        below.set_xlabel("time (ms)")
+        below.set_xlim(0, 1000 * t[-1])
+        below.set_ylim(1e-3, 100)
 
 
 def main() -> int:
@@ -73,12 +68,12 @@ def main() -> int:
     try:
         options.output.mkdir(parents=True, exist_ok=True)
         t, reference = np.loadtxt(REFERENCE, delimiter=",", skiprows=1, usecols=(0, 1)).T
-        found = {elements: deflection(elements, t) for elements in ((1, 2) if options.short else COLOURS)}
+        found = {elements: deflection(elements, t) for elements in ((1, 2) if options.short else ELEMENTS)}
         for elements, values in found.items():
             off = np.abs(values - reference).max() / np.abs(reference).max()
             print(f"{elements} elements: {100 * off:.2f} % of {1000 * np.abs(reference).max():.2f} mm")
         picture = options.output / "fast-slider-crank.svg"
-        write_picture(figure(t, reference, found), picture)
+        draw(t, reference, found, picture)
         print(f"Figure: {picture}")
     except (OSError, ParflexError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from scipy.spatial.transform import Rotation
 
 import parflex
@@ -29,14 +28,13 @@ from parflex.robot.robot import Robot
 from parflex.simulation.controller import Sensed
 from parflex.simulation.runs import Run
 from parflex.trajectories.frames import FrameTrajectory, platform_trajectory
-from parflex.view.style import write_picture
+from parflex.view.style import REST, drawing, time_axis
 
 ROBOT, RIGID, TOUR, TIME = "gough-stewart-flexible", "gough-stewart", "tour", 4.2  # s
 BANDWIDTH = 4.0  # rad/s, of the controller: from 6 rad/s on it is unstable on the flexible robot
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#333333")
 SHOWN = 900  # points of a curve
 LEGS = [f"leg {number}" for number in range(1, 7)]
-AXES, TURNS = ["x", "y", "z"], ["about x", "about y", "about z"]
+AXES, TURNS = ["x", "y", "z"], ["rx", "ry", "rz"]
 
 
 @dataclass(frozen=True)
@@ -97,6 +95,11 @@ def deformation(run: Run, robot: Robot, node: str) -> tuple[np.ndarray, np.ndarr
     return modes @ shape.Phi_d.T, modes @ shape.Phi_r.T
 
 
+def attachments(run: Run, robot: Robot) -> np.ndarray:
+    """Displacements of the attachments of the legs along z, m."""
+    return np.stack([deformation(run, robot, f"a{number}")[0][:, 2] for number in range(1, 7)], axis=1)
+
+
 def direct_accelerations(run: Run, robot: Robot) -> np.ndarray:
     """Of the platform in world axes by the direct model, from the states and efforts of a run."""
     model, tree = parflex.model(robot, "state-rates"), robot.tree
@@ -123,77 +126,65 @@ def off_path(run: Run, path: FrameTrajectory) -> tuple[np.ndarray, np.ndarray]:
 # -- figures -------------------------------------------------------------------------------------------
 
 
-def panel(axes: Axes, times: np.ndarray, values: np.ndarray, names: list[str], label: str) -> None:
-    """Curves with their names beside them."""
+def panel(axes: Any, times: np.ndarray, values: np.ndarray, names: list[str], label: str) -> None:
+    """Draw curves; their names stand beside the right panel of a row."""
     every = max(1, len(times) // SHOWN)
-    for column, name, colour in zip(values.T, names, COLOURS, strict=False):
-        axes.plot(times[::every], column[::every], color=colour, linewidth=1.1, label=name)
-    axes.axhline(0, color="0.6", linewidth=0.8, zorder=0)
+    for column, name in zip(values.T, names, strict=False):
+        axes.plot(times[::every], column[::every], linewidth=0.9, label=name)
+    axes.axhline(0, color=REST, linewidth=0.8, zorder=0)
     axes.set_ylabel(label)
-    axes.grid(color="0.92")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7, handlelength=1.0)
 
 
-def page_of(rows: int, height: float) -> tuple[Figure, np.ndarray]:
-    """A page of two columns."""
-    page = Figure(figsize=(12, height), layout="constrained")
-    FigureCanvasAgg(page)
-    panels = page.subplots(rows, 2, sharex=True)
-    for axes in panels[-1]:
-        axes.set_xlabel("time (s)")
-    return page, panels
+@contextmanager
+def panels_of(path: Path, rows: int, times: np.ndarray, title: str) -> Iterator[Any]:
+    """Yield panels in two columns over one time axis."""
+    with drawing(path, 0.5 + 1.6 * rows, title=title) as figure:
+        panels = figure.subplots(rows, 2, sharex=True, squeeze=False)
+        yield panels
+        for axes in panels[-1]:
+            time_axis(axes, times)
+        figure.align_ylabels()
 
 
-def paper_figure(run: Run, robot: Robot, path: FrameTrajectory) -> Figure:
-    """Figures 4 to 7 of Long2014: efforts, accelerations and what they lack, deformations."""
-    page, panels = page_of(4, 11)
-    found, (_, _, asked) = direct_accelerations(run, robot), reference_of(path, run.t)
-    attachments = np.stack([deformation(run, robot, f"a{number}")[0][:, 2] for number in range(1, 7)], axis=1)
+def draw_paper(run: Run, robot: Robot, path: FrameTrajectory, file: Path) -> None:
+    """Draw figures 4 to 7 of Long2014: efforts, accelerations and their errors, deformations."""
+    found, (_, _, desired) = direct_accelerations(run, robot), reference_of(path, run.t)
     shift, turn = deformation(run, robot, "origin")
-    panel(panels[0, 0], run.t, efforts(run, robot), LEGS, "efforts (N)")
-    panel(panels[0, 1], run.t, 1e3 * attachments, LEGS, "attachments along z (mm)")
-    panel(panels[1, 0], run.t, found[:, :3], AXES, "acceleration (m/s$^2$)")
-    panel(panels[1, 1], run.t, found[:, 3:], TURNS, "acceleration (rad/s$^2$)")
-    panel(panels[2, 0], run.t, (found - asked)[:, :3], AXES, "difference (m/s$^2$)")
-    panel(panels[2, 1], run.t, (found - asked)[:, 3:], TURNS, "difference (rad/s$^2$)")
-    panel(panels[3, 0], run.t, 1e3 * shift, AXES, "origin of the plate (mm)")
-    panel(panels[3, 1], run.t, 1e3 * turn, TURNS, "origin of the plate (mrad)")
-    page.suptitle(
-        "Inverse model feeding the direct one: efforts, accelerations, deformations (platform axes)", fontsize=11
-    )
-    return page
+    with panels_of(file, 4, run.t, "Inverse model feeding the direct one, axes of the platform") as panels:
+        panel(panels[0, 0], run.t, efforts(run, robot) / 1e3, LEGS, "efforts (kN)")
+        panel(panels[0, 1], run.t, 1e3 * attachments(run, robot), LEGS, "attachments, z (mm)")
+        panel(panels[1, 0], run.t, found[:, :3], AXES, "acceleration (m/s$^2$)")
+        panel(panels[1, 1], run.t, found[:, 3:], TURNS, "acceleration (rad/s$^2$)")
+        panel(panels[2, 0], run.t, (found - desired)[:, :3], AXES, "difference (m/s$^2$)")
+        panel(panels[2, 1], run.t, (found - desired)[:, 3:], TURNS, "difference (rad/s$^2$)")
+        panel(panels[3, 0], run.t, 1e3 * shift, AXES, "origin of plate (mm)")
+        panel(panels[3, 1], run.t, 1e3 * turn, TURNS, "origin of plate (mrad)")
 
 
-def control_figure(run: Run, driven: Run, robot: Robot, path: FrameTrajectory) -> Figure:
-    """The controller that does not know the elastic state, beside the inverse model that does."""
-    page, panels = page_of(2, 6)
+def draw_control(run: Run, driven: Run, robot: Robot, path: FrameTrajectory, file: Path) -> None:
+    """Draw the run of the controller that does not know the elastic state."""
     shift, turn = off_path(run, path)
-    legs = np.stack([deformation(run, robot, f"a{number}")[0][:, 2] for number in range(1, 7)], axis=1)
     rows = min(len(run.t), len(driven.t))
-    panel(panels[0, 0], run.t, efforts(run, robot), LEGS, "efforts (N)")
-    panel(panels[0, 1], run.t, 1e3 * legs, LEGS, "attachments along z (mm)")
-    panel(panels[1, 0], run.t, 1e3 * shift, AXES, "off the path (mm)")
-    panel(panels[1, 1], run.t, 1e3 * turn, TURNS, "off the path (mrad)")
-    more = (efforts(run, robot)[:rows] - efforts(driven, robot)[:rows])[:, 2]
-    panels[0, 0].plot(run.t[:rows], more, color="0.6", linewidth=0.9, label="leg 3, less\nthat of the\ninverse model")
-    panels[0, 0].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
-    page.suptitle(
-        f"Computed torque with the rigid model, {BANDWIDTH:g} rad/s, 1 ms, on the flexible robot", fontsize=11
-    )
-    return page
+    more = (efforts(run, robot)[:rows] - efforts(driven, robot)[:rows]) / 1e3
+    title = f"Computed torque by the rigid model ({BANDWIDTH:g} rad/s, 1 ms) on the flexible robot"
+    with panels_of(file, 3, run.t, title) as panels:
+        panel(panels[0, 0], run.t, efforts(run, robot) / 1e3, LEGS, "efforts (kN)")
+        panel(panels[0, 1], run.t, 1e3 * attachments(run, robot), LEGS, "attachments, z (mm)")
+        panel(panels[1, 0], run.t, 1e3 * shift, AXES, "path error (mm)")
+        panel(panels[1, 1], run.t, 1e3 * turn, TURNS, "path error (mrad)")
+        panel(panels[2, 0], run.t[:rows], more, LEGS, "less inverse model (kN)")
+        panels[2, 1].axis("off")
+        panels[1, 1].tick_params(labelbottom=True)
 
 
-def start_figure(undeformed: Run, held: Run, robot: Robot) -> Figure:
-    """Efforts from both starts, on one scale."""
-    page = Figure(figsize=(12, 4), layout="constrained")
-    FigureCanvasAgg(page)
-    panels = page.subplots(1, 2, sharey=True)
-    for axes, run, words in zip(panels, (undeformed, held), ("undeformed", "in equilibrium"), strict=True):
-        panel(axes, run.t, efforts(run, robot), LEGS, f"efforts (N), started {words}")
-        axes.set_xlabel("time (s)")
-    page.suptitle("Where a run starts matters: the platform is held at rest", fontsize=11)
-    return page
+def draw_starts(undeformed: Run, held: Run, robot: Robot, file: Path) -> None:
+    """Draw efforts from both starts, on one scale."""
+    with panels_of(file, 1, held.t, "Platform held at one pose") as panels:
+        for axes, run, word in zip(panels[0], (undeformed, held), ("undeformed", "in equilibrium"), strict=True):
+            panel(axes, run.t, efforts(run, robot) / 1e3, LEGS, "efforts (kN)")
+            axes.set_title(f"started {word}")
+        panels[0, 1].sharey(panels[0, 0])
 
 
 # -- the whole -----------------------------------------------------------------------------------------
@@ -224,14 +215,12 @@ def compute(output: Path, time: float) -> None:
     static = np.abs(efforts(runs[1], robot)[0]).max()
     first = np.abs(efforts(runs[0], robot)).max()
     print(f"started undeformed: {first:.0f} N at first, {first / static:.2f} times the {static:.0f} N that it needs")
-    figures = {
-        "flexible-platform": paper_figure(driven, robot, path),
-        "flexible-platform-control": control_figure(run, driven, robot, path),
-        "flexible-platform-start": start_figure(*runs, robot),
-    }
-    for name, page in figures.items():
-        write_picture(page, output / f"{name}.svg")
-        print(f"Figure: {output / name}.svg")
+    files = [output / f"flexible-platform{word}.svg" for word in ("", "-control", "-start")]
+    draw_paper(driven, robot, path, files[0])
+    draw_control(run, driven, robot, path, files[1])
+    draw_starts(*runs, robot, files[2])
+    for file in files:
+        print(f"Figure: {file}")
 
 
 def main() -> int:

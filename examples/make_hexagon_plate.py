@@ -11,17 +11,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from parflex.bodies.modal import ModalData, save_modal
 from parflex.bodies.plates import Plate, plate_modes, triangulate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from parflex.view.style import drawing
 
 RADIUS, THICKNESS = 0.5, 0.015  # m
 ELASTIC_MODULUS, DENSITY, POISSON = 2e10, 7.5e3, 0.30  # Pa, kg/m^3; page 8 of the paper
@@ -38,7 +33,7 @@ PRINTED = (  # [Long2014, Table 2], rad/s
     828.3062,
     1310.581,
 )
-CATALOGUE = Path(__file__).resolve().parents[1] / "src" / "parflex" / "description" / "catalogue"
+CATALOGUE = Path(__file__).resolve().parents[1] / "src" / "parflex" / "robotfile" / "catalogue"
 
 
 def hexagon() -> Plate:
@@ -62,38 +57,34 @@ def make(modes: int = 10) -> ModalData:
     )
 
 
-def table(data: ModalData) -> Table:
-    """Printed and computed frequencies."""
-    result = Table(title="Modes of the free hexagonal plate, rad/s")
-    for heading in ("mode", "printed", "computed", "difference %"):
-        result.add_column(heading, justify="right")
+def show(data: ModalData) -> None:
+    """Print published and computed frequencies."""
+    print(f"{'mode':>5}{'published':>12}{'computed':>12}{'difference %':>14}  (rad/s)")
     for number, (printed, stiffness) in enumerate(zip(PRINTED, data.modal_stiffnesses, strict=False), start=7):
-        own = np.sqrt(stiffness)
-        result.add_row(str(number), f"{printed:.4f}", f"{own:.4f}", f"{100 * (own / printed - 1):+.2f}")
-    return result
+        computed = np.sqrt(stiffness)
+        print(f"{number:5}{printed:12.4f}{computed:12.4f}{100 * (computed / printed - 1):+14.2f}")
 
 
-def figure(data: ModalData) -> Figure:
-    """The shapes from above: deflection by colour, lines at rest in black."""
-    from matplotlib.figure import Figure
+def draw(data: ModalData, path: Path) -> None:
+    """Draw the shapes from above: deflection by colour, nodal lines in black."""
     from matplotlib.tri import Triangulation
     from scipy.interpolate import RBFInterpolator
 
     grid = triangulate(hexagon().polygon).refined(5)
     triangles = Triangulation(*grid.p, grid.t.T)
-    page = Figure(figsize=(12, 5.4), layout="constrained")
-    axes = page.subplots(2, 5)
-    for number, (axis, shape) in enumerate(zip(axes.flat, data.shapes, strict=True), start=7):
-        w = RBFInterpolator(data.nodes[:, :2], shape[:, 2])(grid.p.T)  # thin-plate splines through the nodes
-        top = np.abs(w).max()
-        drawn = axis.tricontourf(triangles, w / top, levels=np.linspace(-1, 1, 17), cmap="RdBu_r")
-        axis.tricontour(triangles, w / top, levels=[0.0], colors="black", linewidths=1.0)
-        own, printed = np.sqrt(data.modal_stiffnesses[number - 7]), PRINTED[number - 7]
-        axis.set_title(f"mode {number}\n{own:.1f} rad/s (printed {printed:.1f})", fontsize=9)
-        axis.set_aspect("equal")
-        axis.set_axis_off()
-    page.colorbar(drawn, ax=axes, label="deflection, share of the largest", ticks=[-1, 0, 1], shrink=0.8)
-    return page
+    with drawing(path, 3.5) as figure:
+        panels = figure.subplots(2, 5)
+        for number, (panel, shape) in enumerate(zip(panels.flat, data.shapes, strict=True), start=7):
+            w = RBFInterpolator(data.nodes[:, :2], shape[:, 2])(grid.p.T)  # thin-plate splines through the nodes
+            w /= np.abs(w).max()
+            drawn = panel.tricontourf(triangles, w, levels=np.linspace(-1, 1, 17), cmap="RdBu_r")
+            panel.tricontour(triangles, w, levels=[0.0], colors="black", linewidths=0.8)
+            computed, printed = np.sqrt(data.modal_stiffnesses[number - 7]), PRINTED[number - 7]
+            panel.set_title(f"mode {number}\n{computed:.1f} rad/s\npublished {printed:.1f}", fontsize=8, loc="center")
+            panel.set_aspect("equal")
+            panel.set_axis_off()
+        label = "deflection over its largest value"
+        figure.colorbar(drawn, ax=panels, label=label, ticks=[-1, 0, 1], fraction=0.03, pad=0.01)
 
 
 def main() -> None:
@@ -104,12 +95,12 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     data = make()
-    Console().print(table(data))
+    show(data)
     written = [save_modal(data, arguments.output / "hexagon-plate.npz")]
     if arguments.catalogue:
         written.append(save_modal(data, CATALOGUE / "hexagon-plate.npz"))
     picture = arguments.output / "hexagon-plate.png"
-    figure(data).savefig(picture, dpi=110, metadata={"Software": None})
+    draw(data, picture)
     written.append(picture)
     print("written: " + ", ".join(str(path) for path in written))
 

@@ -15,6 +15,7 @@ import numpy as np
 
 import parflex
 from parflex.errors import ParflexError
+from parflex.view.style import drawing
 
 SERVO = 20.0  # N m/rad
 POSE = {"x": 0.05, "y": 0.02, "theta": 0.3}  # m, rad
@@ -49,25 +50,22 @@ def main() -> int:
 
 
 def draw(efforts: np.ndarray, frequencies: np.ndarray, stiffness: np.ndarray, path: Path) -> None:
-    """Two panels over the preload."""
-    import matplotlib.pyplot as plt
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-    left.plot(efforts, frequencies, label=[f"mode {k + 1}" for k in range(frequencies.shape[1])])
-    left.set(xlabel="preload of leg1.1 (N m)", ylabel="natural frequency (Hz)", ylim=(0, None))
-    left.legend(frameon=False)
-    right.plot(efforts, stiffness[:, 0] / 1e3, label="x")
-    right.plot(efforts, stiffness[:, 1] / 1e3, "--", label="y")
-    right.set(xlabel="preload of leg1.1 (N m)", ylabel="stiffness (N/mm)", ylim=(0, None))
-    turning = right.twinx()
-    turning.plot(efforts, stiffness[:, 2], "C2:", label="theta (right scale)")
-    turning.set(ylabel="rotational stiffness (N m/rad)", ylim=(0, 2 * stiffness[:, 2].max()))
-    right.legend(handles=[*right.lines, *turning.lines], frameon=False)
-    for axes in (left, right):
-        axes.grid(alpha=0.3)
-    figure.suptitle(f"4RRR, servos of {SERVO:g} N m/rad")
-    figure.savefig(path)
-    plt.close(figure)
+    """Draw frequencies, stiffness and rotational stiffness over the preload."""
+    with drawing(path, 2.5, title=f"4RRR, servos of {SERVO:g} N m/rad") as figure:
+        panels = figure.subplots(1, 3)
+        for panel, values, label in (
+            (panels[0], {f"mode {k + 1}": column for k, column in enumerate(frequencies.T)}, "frequency (Hz)"),
+            (panels[1], {"x": stiffness[:, 0] / 1e3, "y": stiffness[:, 1] / 1e3}, "stiffness (N/mm)"),
+            (panels[2], {"theta": stiffness[:, 2]}, "rotational stiffness (N m/rad)"),
+        ):
+            for (name, column), line in zip(values.items(), ("-", "--", "-."), strict=False):
+                panel.plot(efforts, column, line, label=name)
+            panel.set_xlabel("preload of leg1.1 (N m)")
+            panel.set_ylabel(label)
+            panel.set_xlim(efforts[0], efforts[-1])
+            panel.set_ylim(bottom=0)
+            if len(values) > 1:
+                panel.legend()
 
 
 if __name__ == "__main__":

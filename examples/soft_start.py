@@ -13,12 +13,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 import parflex
 from parflex.errors import ParflexError
-from parflex.view.style import write_picture
+from parflex.view.style import LINES, REST, drawing
 
 ROBOT = Path(__file__).with_name("crank-slide-flexible.toml")
 END = {"x": 0.33, "y": 0.36}  # of the line
@@ -34,20 +32,22 @@ def swing(ramp: float) -> float:
     return float(np.linalg.norm(tool - tool.mean(axis=0), axis=1).max())
 
 
-def figure(ramps: np.ndarray, swings: np.ndarray, frequency: float) -> Figure:
-    """Swing over ramp, with the periods of the first mode."""
-    page = Figure(figsize=(8, 4), layout="constrained")
-    FigureCanvasAgg(page)
-    axes = page.add_subplot()
-    axes.plot(1000 * ramps, 1000 * swings, marker="o", color="#0072b2", label="simulation")
-    for number in (1, 2, 3):
-        axes.axvline(1000 * number / frequency, color="#d55e00", linestyle=":", linewidth=1)
-    axes.set_xlabel(f"time of a ramp (ms); dotted: whole periods of the first mode, {frequency:.1f} Hz")
-    axes.set_ylabel("swing of the tool after the stop (mm)")
-    axes.set_ylim(bottom=0)
-    axes.grid(color="0.9")
-    axes.set_title("Crank-slide robot: what is left of the vibration", loc="left", fontsize=11)
-    return page
+def draw(ramps: np.ndarray, swings: np.ndarray, frequency: float, path: Path) -> None:
+    """Draw the swing over the ramp, with the periods of the first mode."""
+    with drawing(path, 2.8) as figure:
+        axes = figure.add_subplot()
+        for number in (1, 2, 3):
+            period = 1000 * number / frequency
+            axes.axvline(period, color=REST, linewidth=1.2)
+            label = "one period\nof mode 1" if number == 1 else f"{number} periods"
+            axes.annotate(label, (period, 1), (3, -3), xycoords=("data", "axes fraction"), textcoords="offset points",
+                          va="top")  # fmt: skip
+        axes.plot(1000 * ramps, 1000 * swings, "o-", color=LINES[0], markersize=4)
+        axes.set_xlabel("duration of a ramp (ms)")
+        axes.set_ylabel("swing after the stop (mm)")
+        axes.set_xlim(0, 1000 * ramps.max() * 1.03)
+        axes.set_ylim(bottom=0)
+        axes.set_title(f"Crank-slide robot, first mode at {frequency:.1f} Hz")
 
 
 def main() -> int:
@@ -64,7 +64,7 @@ def main() -> int:
         for ramp, way in zip(ramps, swings, strict=True):
             print(f"ramp {1000 * ramp:5.1f} ms: swing {1000 * way:.4f} mm")
         picture = options.output / "soft-start.svg"
-        write_picture(figure(ramps, swings, frequency), picture)
+        draw(ramps, swings, frequency, picture)
         print(f"Figure: {picture}")
     except (OSError, ParflexError) as error:
         print(f"error: {error}", file=sys.stderr)

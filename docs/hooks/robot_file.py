@@ -1,7 +1,4 @@
-"""The keys of the tables in docs/robot-file.md, read from the models of `parflex.robotfile.schema`.
-
-`python docs/hooks/robot_file.py` writes them into the page; a test keeps the page and the models the same.
-"""
+"""The page of the keys of the robot file, from its schema: `python docs/hooks/robot_file.py` writes it."""
 
 from __future__ import annotations
 
@@ -11,40 +8,70 @@ from typing import Any, Literal, get_args, get_origin
 
 from parflex.robotfile import schema
 
-PAGE = Path(__file__).resolve().parent.parent / "robot-file.md"
-KEYS = re.compile(r"(?<=<!-- keys of )(\w+)(?: -->).*?(?=<!-- end of keys -->)", flags=re.DOTALL)
+PAGE = Path(__file__).resolve().parent.parent / "generated" / "robot-file.md"
+INTRODUCTION = """# Keys of the robot file
+
+Keys by table; those of sections, elements, poses, working modes and legs are on the page of the
+[robot file](../robot-file.md). Units are SI and radians. Keys without a default are optional unless they are required.
+"""
+TABLES = {
+    "Top level": "RobotFile",
+    "`[[frame]]`": "Frame",
+    "`beam`": "Beam",
+    "`modal`": "Modal",
+    "`superelement`": "Superelement",
+    "`[materials.NAME]`": "MaterialTable",
+    "`[platform]`": "PlatformTable",
+    "`[[closure]]`": "Closure",
+    "`[[coupling]]`": "CouplingTable",
+    "`[readings.JOINT]`": "ReadingTable",
+    "`[motions.NAME]`": "MotionTable",
+    "`[[visual]]`": "Visual",
+    "`[reference]`": "SourceTable",
+}
 
 
-def keys(table: str) -> str:
-    """One row a key, or a group of keys: its text, allowed words, and default."""
+def rows(table: str) -> list[str]:
+    """Return one row a key, or a group of keys: its text, allowed words, and default."""
     model = getattr(schema, table)
     rows = []
     for names, text in schema.key_texts(model.__doc__):
         fields = [model.model_fields[name] for name in names]
-        said = [text if text.endswith("...") else text.removesuffix(".")]
+        meaning = [text if text.endswith("...") else text.removesuffix(".")]
         words = get_args(fields[0].annotation) if get_origin(fields[0].annotation) is Literal else ()
         if not all(f"`{word}`" in text or f'"{word}"' in text for word in words):
-            said.append("one of " + " ".join(f"`{word}`" for word in words))
+            meaning.append("one of " + " ".join(f"`{word}`" for word in words))
+        value = default(fields[0].default)
         if all(field.is_required() for field in fields):
-            said.append("*required*")
-        elif (shown := default(fields[0].default)) and "default" not in text.lower():
-            said.append(f"default `{shown}`")
-        rows.append(f"- {', '.join(f'`{name}`' for name in names)}: {'; '.join(said)}.")
-    return "\n".join(rows)
+            value = "required"
+        elif value and "default" in text.lower():
+            value = ""
+        cells = (", ".join(f"`{name}`" for name in names), from_here("; ".join(meaning)), value)
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells).rstrip() + " |")
+    return rows
+
+
+def from_here(text: str) -> str:
+    """Return a text with links from the folder of this page; those without a page are to the page on the robot file."""
+    text = re.sub(r"\]\(#(?!top-level)", "](../robot-file.md#", text)
+    return re.sub(r"\]\((?=[\w-]+\.md)", "](../", text)
 
 
 def default(value: Any) -> str:
-    """A default as it is written in the file; nothing where a key is left out, false or empty."""
+    """Return a default as it is written in the file; nothing where a key is left out, false or empty."""
     if isinstance(value, str):
-        return f'"{value}"' if value else ""
+        return f'`"{value}"`' if value else ""
     if isinstance(value, tuple) and value:
-        return f"[{', '.join(f'{x:g}' for x in value)}]"
-    return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else ""
+        return f"`[{', '.join(f'{x:g}' for x in value)}]`"
+    return f"`{value:g}`" if isinstance(value, int | float) and not isinstance(value, bool) else ""
 
 
 def page() -> str:
-    """The page with the keys of all tables between their marks."""
-    return KEYS.sub(lambda mark: f"{mark[1]} -->\n\n{keys(mark[1])}\n\n", PAGE.read_text(encoding="utf-8"))
+    """Return the text of the page."""
+    lines = [INTRODUCTION]
+    for heading, table in TABLES.items():
+        lines += [f"## {heading}", "", "| key | meaning | default |", "| --- | --- | --- |", *rows(table), ""]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 if __name__ == "__main__":

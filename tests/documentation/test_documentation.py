@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.cases import PUBLIC
-from support.documentation import blocks, commands, run_parflex, shows
+from support.documentation import blocks, commands, console_commands, run_parflex, shows
 from support.paths import ROOT, TESTS
 
 from parflex.cli.group import cli
@@ -65,7 +65,7 @@ def test_every_verb_has_its_section_and_its_example() -> None:
     assert {line.split()[1] for line, _, _ in commands(page)} >= set(cli.commands)
 
 
-WITH_PYTHON = "arrays codegen vibration control identification simulation viewer figures reproduce flexible-bodies maps"
+WITH_PYTHON = "arrays codegen vibration control simulation viewer figures reproduce flexible-bodies maps"
 WITH_PYTHON += " index design redundant robot-file exchange"
 WITH_PYTHON = ["README.md", *(f"docs/{name}.md" for name in WITH_PYTHON.split())]
 
@@ -214,14 +214,6 @@ FOLLOWED = [
 ]  # fmt: skip
 
 
-def follow_console(text: str, page: str) -> None:
-    for entry in re.split(r"^\$ ", text, flags=re.M)[1:]:
-        line, _, shown = entry.partition("\n")
-        line, _, remark = line.partition(" # ")
-        code = re.search(r"exit code (\d)", remark)
-        run_shown(line, int(code[1]) if code else 0, shown, page)
-
-
 def run_shell(text: str) -> str:
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
@@ -241,7 +233,8 @@ def test_a_page_can_be_followed_literally(page: str, tmp_path: Path) -> None:
         if name:
             (tmp_path / name[1]).write_text(text.partition("\n")[2], encoding="utf-8")
         elif language == "console":
-            follow_console(text, page)
+            for command in console_commands(text):
+                run_shown(*command, page)
         elif language == "python":
             check_output(found[index + 1], run_python(text, page, names))
         elif language == "sh" and text.startswith("cc "):
@@ -284,7 +277,7 @@ def test_the_robot_of_the_examples_is_that_of_the_tutorial() -> None:
         assert (ROOT / "examples" / name).read_text(encoding="utf-8") == text
 
 
-@pytest.mark.parametrize("name", ["api_reference", "commands", "diagnostics"])
+@pytest.mark.parametrize("name", ["api_reference", "commands", "diagnostics", "papers", "robot_file"])
 def test_generated_pages_are_those_of_the_source(name: str) -> None:
     hook = runpy.run_path(str(ROOT / "docs" / "hooks" / f"{name}.py"))
     assert hook["PAGE"].read_text(encoding="utf-8") == hook["page"](), f"run python docs/hooks/{name}.py"

@@ -68,7 +68,7 @@ def test_all_cells_run_without_errors_and_words_of_warning(cells):
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ('load("dualemps")', ["freedoms", IMAGE, "13, 16, 23"]),
+        ('load("dualemps")', ["degrees of freedom", IMAGE, "13, 16, 23"]),
         ("reactions=True", ["effort", "N m", "reaction in"]),
         ("natural_frequencies", ["%3Canimate", "14.207", "mode 6"]),
         ("simulate", [IMAGE, "energy balance error"]),
@@ -111,7 +111,7 @@ def flexible():
 def test_a_robot_is_shown_with_its_picture_freedoms_and_motors(flat, flexible):
     page = read_page(flat)
     assert "img" in page.tags
-    assert {"freedoms", "3", "leg1.1", "leg3.1", "N m", "none: rigid"} <= set(page.words)
+    assert {"degrees of freedom", "3", "leg1.1", "leg3.1", "N m", "none: rigid"} <= set(page.words)
     page = read_page(flexible)
     assert {"2", "13, 16, 23", "9", "N"} <= set(page.words)
     assert "no real body has the inertia of '3'" in " ".join(read_page(parflex.load("puma560")).words)

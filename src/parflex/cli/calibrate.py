@@ -43,7 +43,7 @@ def calibrate(
         raise InputError("no measurements are given", key="data", hint="name CSV files, or plan poses with --plan N")
     from parflex import calibrate as calibrated
     from parflex.identification.robot_update import check_robot_target
-    from parflex.view.calibration_figure import write_calibration
+    from parflex.view.fit_report import write_calibration
 
     if out:
         check_robot_target(out, robot)
@@ -116,7 +116,7 @@ def tolerance(
 ) -> Answer:
     """Error budget of a pose at fixed motors, by deviations of numbers of the robot file."""
     from parflex import tolerance as budget
-    from parflex.view.calibration_figure import draw_tolerance
+    from parflex.view.fit_figure import draw_tolerance
 
     result = budget(robot, keys, pose, over=over, frame=frame, samples=samples, seed=seed)
     if figure:

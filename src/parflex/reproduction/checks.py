@@ -1,37 +1,20 @@
-"""Published and computed numbers with verdicts: `reproduce(...)`.
-
-A second process compiles time loops to the disk cache while the first one computes numbers that need none.
-"""
+"""Published and computed numbers with verdicts: `reproduce(...)`."""
 
 from __future__ import annotations
 
-import json
 import math
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from parflex.errors import ParflexError
 from parflex.records import Record
 from parflex.reproduction.quantities import Quantities
-from parflex.reproduction.tables import Group, Paper, Row, paper_names, read_paper
+from parflex.reproduction.tables import Group, Row, paper_names, read_paper
 
 Number = float | int
-
 ProgressCallback = Callable[[int, int, str], None]
-
 OK, DIFFERS, FITTED, NOT_REPRODUCIBLE = "ok", "differs", "fitted", "not-reproducible"
-
-TIMED = "computing-time"
-
-COMPILE_SCRIPT = """
-import json, sys, parflex
-robot, motion, step = json.loads(sys.argv[1])
-parflex.simulate(parflex.load(robot), motion, 10 * step, step=step, out_step=10 * step, check_width=False)
-"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,7 +39,7 @@ class Check(Record):
     name: str
 
     def as_dict(self) -> dict[str, Any]:
-        """The entry of the command line's JSON."""
+        """Return the entry of the command line's JSON."""
         keys = ("paper", "quantity", "published", "computed", "difference", "tolerance", "status", "ok", "note")
         return {key: getattr(self, key) for key in keys}
 
@@ -79,23 +62,18 @@ def reproduce(paper: str | None = None, quick: bool = False, progress: ProgressC
         Published and computed values with their difference, tolerance and status.
     """
     papers = [read_paper(name) for name in ([paper] if paper else paper_names())]
-    return list(_checks(papers, quick, progress))
-
-
-def _checks(papers: list[Paper], quick: bool, progress: ProgressCallback | None) -> Iterator[Check]:
-    quantities = Quantities()
     groups = [(paper, group) for paper in papers for group in paper.group if not (quick and group.slow)]
     rows = [(paper, group, row) for paper, group in groups for row in group.rows or [Row()]]
-    with _compilation([group for _, group in groups]) as wait:
-        for done, (paper, group, row) in enumerate(rows):
-            if progress:
-                progress(done, len(rows), f"{paper.paper}: {group.title}")
-            if group.kind == TIMED:
-                wait()
-            shared = paper.cases[row.case] if row.case else {}
-            yield from _row(paper.paper, group, row, {**group.options, **shared, **row.options}, quantities)
+    quantities = Quantities()
+    checks: list[Check] = []
+    for done, (of, group, row) in enumerate(rows):
+        if progress:
+            progress(done, len(rows), f"{of.paper}: {group.title}")
+        shared = of.cases[row.case] if row.case else {}
+        checks += _row(of.paper, group, row, {**group.options, **shared, **row.options}, quantities)
     if progress:
         progress(len(rows), len(rows), "")
+    return checks
 
 
 def _row(paper: str, group: Group, row: Row, options: dict[str, Any], quantities: Quantities) -> Iterator[Check]:
@@ -132,25 +110,6 @@ def _status(group: Group, difference: Number | None, tolerance: Number) -> str:
 
 
 def totals(checks: list[Check]) -> dict[str, int]:
-    """How many checks have each status."""
-    return {
-        status: sum(check.status == status for check in checks) for status in (OK, DIFFERS, FITTED, NOT_REPRODUCIBLE)
-    }
-
-
-@contextmanager
-def _compilation(groups: list[Group]) -> Iterator[Callable[[], Any]]:
-    """Compile the time loop of the first timed group in a second process; gives a function that waits for it."""
-    timed = next((group.options for group in groups if group.kind == TIMED), None)
-    process = None
-    if timed is not None:
-        requested = json.dumps([timed["robot"], timed["motion"], timed["step"]])
-        with suppress(OSError):  # no second process: then everything is compiled where it is needed
-            command = [sys.executable, "-c", COMPILE_SCRIPT, requested]
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield (lambda: None) if process is None else process.wait
-    finally:
-        if process is not None:
-            process.terminate()
-            process.wait()
+    """Return how many checks have each status."""
+    words = (OK, DIFFERS, FITTED, NOT_REPRODUCIBLE)
+    return {status: sum(check.status == status for check in checks) for status in words}

@@ -1,10 +1,11 @@
-"""Operator counts and times of other software beside those of models, for the report: not checks."""
+"""Operator counts and times of models and of other software, for the report: not checks."""
 
 from __future__ import annotations
 
 import time
 import tomllib
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import resources
 from typing import Any
 
@@ -19,18 +20,15 @@ Array = np.ndarray
 Entry = tuple[str, float]  # who, value
 Groups = list[tuple[str, list[Entry]]]
 PeerProgram = tuple[Callable[[], Any], dict[str, Array], float]  # work, results, seconds of the calls alone
+TABLE = resources.files("parflex.reproduction").joinpath("peers.toml")
 STATES, ROUNDS = 512, 5
 WRONG = 1e-6  # of the largest value: a peer that is off by more computes something else and is not shown
 
 
-def _table() -> dict[str, Any]:
-    return tomllib.loads(resources.files("parflex.reproduction").joinpath("peers.toml").read_text(encoding="utf-8"))
-
-
 def operator_groups() -> Groups:
-    """Return operators `+ - * /` of models, beside published ones."""
+    """Return operators `+ - * /` of models, and published ones."""
     groups: Groups = []
-    for row in _table()["operators"]:
+    for row in tomllib.loads(TABLE.read_text("utf-8"))["operators"]:
         options = {"parameters": row.get("parameters", "numbers"), "without": JOINT_TERMS}
         counts = parflex.model(parflex.load(row["robot"]), row["model"], **options).counts
         peers = [(peer["name"], peer["total"]) for peer in row["peers"]]
@@ -39,8 +37,9 @@ def operator_groups() -> Groups:
 
 
 def speed_groups() -> Groups:
-    """Microseconds a state: the compiled model, and what else is installed doing the same work."""
-    return [(row["title"], _peer_speeds(parflex.load(row["robot"]), row["model"])) for row in _table()["speed"]]
+    """Return microseconds for a state: of the compiled model, and of other installed programs."""
+    rows = tomllib.loads(TABLE.read_text("utf-8"))["speed"]
+    return [(row["title"], _peer_speeds(parflex.load(row["robot"]), row["model"])) for row in rows]
 
 
 def _peer_speeds(robot: Robot, model: str) -> list[Entry]:
@@ -48,23 +47,26 @@ def _peer_speeds(robot: Robot, model: str) -> list[Entry]:
     states = _states(generated)
     expected = generated(**states)
     entries: list[Entry] = [("parflex, compiled, batches", _best(lambda: generated(**states)))]
-    for name, (work, results, overhead) in _peer_programs(robot, model, generated, states).items():
+    plain = generated.evaluate("numpy", **states)
+    programs = {"NumPy, the same program in batches": (lambda: generated.evaluate("numpy", **states), plain, 0.0)}
+    for name, make in (("CasADi's interpreter, the same program", _casadi), ("Pinocchio's RNEA", _pinocchio)):
+        with suppress(ImportError):  # programs that are not installed are left out
+            program = make(robot, model, generated, states)
+            programs |= {} if program is None else {name: program}
+    for name, (work, results, overhead) in programs.items():
         if all(_near(results[key], value) for key, value in expected.items() if key in results):
             entries.append((name, _best(work) - overhead))
     return [(who, 1e6 * seconds / STATES) for who, seconds in entries]
 
 
 def _states(generated: Model) -> dict[str, Array]:
-    """The model's own example with a little noise, as a batch: rotations and closed positions stay nearly so."""
-    rng = np.random.default_rng(1)
-    return {
-        name: value + 1e-3 * rng.standard_normal((STATES, *np.shape(value)))
-        for name, value in ((name, np.asarray(generated.sample[name], dtype=float)) for name in generated.inputs)
-    }
+    """Return the model's own example with a little noise, as a batch: loops stay nearly closed."""
+    rng, samples = np.random.default_rng(1), {name: np.asarray(generated.sample[name]) for name in generated.inputs}
+    return {name: value + 1e-3 * rng.standard_normal((STATES, *value.shape)) for name, value in samples.items()}
 
 
 def _best(work: Callable[[], Any]) -> float:
-    """The shortest of some rounds, in seconds of this process."""
+    """Return the shortest of some rounds, in seconds of this process."""
     times = []
     for _ in range(ROUNDS):
         start = time.process_time()
@@ -80,35 +82,18 @@ def _near(computed: Array, expected: Array) -> bool:
     return bool(np.abs(computed - expected).max() <= WRONG * np.abs(expected).max())
 
 
-def _peer_programs(robot: Robot, model: str, generated: Model, states: dict[str, Array]) -> dict[str, PeerProgram]:
-    """Work and results of what is installed; a library that is missing is left out."""
-    plain: PeerProgram = (lambda: generated.evaluate("numpy", **states), generated.evaluate("numpy", **states), 0.0)
-    contestants = {"NumPy, the same program in batches": plain}
-    for name, make in (("CasADi's interpreter, the same program", _casadi), ("Pinocchio's RNEA", _pinocchio)):
-        try:
-            contestant = make(robot, model, generated, states)
-        except ImportError:
-            continue
-        if contestant is not None:
-            contestants[name] = contestant
-    return contestants
-
-
 def _casadi(robot: Robot, model: str, generated: Model, states: dict[str, Array]) -> PeerProgram | None:
     import casadi  # noqa: F401 - left out where it is not there
 
     mapped = generated.casadi_function().map(STATES)
     columns = [states[name].reshape(STATES, -1).T for name in generated.inputs]
-    results = [np.array(value) for value in _listed(mapped(*columns))]
+    found = mapped(*columns)
+    results = [np.array(value) for value in (found if isinstance(found, (tuple, list)) else [found])]
     shaped = {
         name: value.T.reshape(STATES, *shape)
         for (name, shape), value in zip(generated.outputs.items(), results, strict=True)
     }
     return (lambda: mapped(*columns)), shaped, 0.0
-
-
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (tuple, list)) else [value]
 
 
 def _pinocchio(robot: Robot, model: str, generated: Model, states: dict[str, Array]) -> PeerProgram | None:

@@ -40,7 +40,7 @@ class Quantities:
     """
 
     def __init__(self) -> None:
-        self._made: dict[str, Any] = {}
+        self._results: dict[str, Any] = {}
         self.published: list[Any] = []
 
     def compute(self, kind: str, published: list[Any], options: Mapping[str, Any]) -> list[Any]:
@@ -51,21 +51,21 @@ class Quantities:
         values = getattr(self, kind.replace("-", "_"))(**options)
         return [value if value is None or isinstance(value, int) else float(value) for value in values]
 
-    def kept(self, key: str, make: Callable[[], Any]) -> Any:
-        """Return what is cached under a key, or make it."""
-        if key not in self._made:
-            self._made[key] = make()
-        return self._made[key]
+    def stored(self, key: str, make: Callable[[], Any]) -> Any:
+        """Return the result stored under a key, or compute it."""
+        if key not in self._results:
+            self._results[key] = make()
+        return self._results[key]
 
     def robot(self, robot: str, **choice: Any) -> Robot:
         """Return a loaded robot."""
-        return self.kept(f"robot {robot} {choice}", lambda: parflex.load(robot, **choice))
+        return self.stored(f"robot {robot} {choice}", lambda: parflex.load(robot, **choice))
 
     def modes_of(self, robot: str, pose: Any = None, count: int | None = None, **choice: Any) -> Modes:
         """Return natural frequencies and modes at a pose."""
         lock = choice.pop("lock", "actuators")
         loaded = self.robot(robot, **choice)
-        return self.kept(
+        return self.stored(
             f"modes {robot} {choice} {pose} {count} {lock}",
             lambda: parflex.natural_frequencies(loaded, pose, modes=count, lock=lock),
         )
@@ -73,7 +73,7 @@ class Quantities:
     def run(self, robot: str, motion: str, time: float, step: float, **options: Any) -> Any:
         """Return a simulated motion."""
         arguments = {"step": step, "out_step": max(step, 1e-3), "check_width": False, **options}
-        run = self.kept(
+        run = self.stored(
             f"run {robot} {motion} {time} {arguments}",
             lambda: parflex.simulate(self.robot(robot), motion, time, **arguments),
         )
@@ -84,7 +84,7 @@ class Quantities:
         return run
 
     def frequencies(self, plane: str | None = None, **choice: Any) -> list[Any]:
-        """Lowest natural frequencies, Hz; of modes in the plane alone, or of those out of it, double ones once.
+        """Return lowest natural frequencies, Hz; of modes in the plane alone, or of those out of it, double ones once.
 
         Of modes out of the plane each published one gets its nearest: nothing says which it is.
         """
@@ -100,39 +100,33 @@ class Quantities:
         return [min(single, key=lambda f: abs(f - requested)) for requested in self.published]
 
     def coordinates(self, robot: str, keys: list[str], **choice: Any) -> list[Any]:
-        """Counts of bodies, joints and coordinates; `locked.` in front: with motors locked."""
+        """Return counts of bodies, joints and coordinates; `locked.` in front: with motors locked."""
         numbers = counts(self.robot(robot, **choice))
         flat = {**numbers, **{f"locked.{key}": value for key, value in numbers["locked"].items()}}
         return [flat[key] for key in keys]
 
-    def operators(
-        self,
-        robot: str,
-        model: str,
-        keys: list[str],
-        parameters: str = "numbers",
-    ) -> list[Any]:
-        """Operators of a model as a program; keys may be sums, as in `mul+div`."""
+    def operators(self, robot: str, model: str, keys: list[str], parameters: str = "numbers") -> list[Any]:
+        """Return operators of a model as a program; keys may be sums, as in `mul+div`."""
         loaded = self.robot(robot)
-        made = self.kept(  # as the papers count: no friction, no motor inertia, no springs
+        made = self.stored(  # as the papers count: no friction, no motor inertia, no springs
             f"model {robot} {model} {parameters}",
             lambda: parflex.model(loaded, model, parameters=parameters, without=JOINT_TERMS),
         )
         return [sum(made.counts[word] for word in key.split("+")) for key in keys]
 
     def joint_values(self, robot: str, pose: Any, joints: list[str]) -> list[Any]:
-        """Values of joints where the platform stands at a pose."""
+        """Return values of joints at a pose of the platform."""
         loaded = self.robot(robot)
         q = parflex.configure(loaded, pose).q
         return [q[loaded.tree.position_names.index(name)] for name in joints]
 
     def frame_pose(self, robot: str, pose: Any, frame: str) -> list[Any]:
-        """Position and rotation vector of a frame in the world."""
+        """Return position and rotation vector of a frame in the world."""
         position, rotation = parflex.frames(self.robot(robot), pose)[frame]
         return [*position, *vector_from_rotation(rotation)][: len(self.published)]
 
     def _moving(self, robot: str, states: list[dict[str, Any]], **options: Any) -> list[Result]:
-        """The inverse model in some states of motion."""
+        """Return the inverse model in some states of motion."""
         loaded = self.robot(robot)
         return [
             parflex.inverse_dynamics(loaded, state["pose"], state["velocity"], state["acceleration"], **options)
@@ -140,28 +134,23 @@ class Quantities:
         ]
 
     def round_trip(self, robot: str, states: list[dict[str, Any]]) -> list[Any]:
-        """The direct model of the efforts of the inverse one, against the accelerations given: the largest share."""
+        """Return the largest relative error of the direct model that inverts the inverse one."""
         worst = 0.0
         for state, requested in zip(states, self._moving(robot, states), strict=True):
-            forward = parflex.forward_dynamics(
-                requested.robot, requested.configuration, state["velocity"], requested.efforts
-            )
-            requested_acceleration, computed_acceleration = (
-                result.acceleration_of() for result in (requested, forward)
-            )
-            worst = max(
-                worst, _largest(computed_acceleration - requested_acceleration) / _largest(requested_acceleration)
-            )
+            here = requested.configuration
+            forward = parflex.forward_dynamics(requested.robot, here, state["velocity"], requested.efforts)
+            expected, computed = requested.acceleration_of(), forward.acceleration_of()
+            worst = max(worst, _largest(computed - expected) / _largest(expected))
         return [worst]
 
     def two_forms(self, robot: str, states: list[dict[str, Any]]) -> list[Any]:
-        """Efforts by [Khalil2007, eq. (20)] against those by (22): the largest share."""
+        """Return the largest relative difference of efforts by [Khalil2007, eq. (20)] and by (22)."""
         both = [self._moving(robot, states, form=form) for form in ("projected", "split")]
         pairs = [[np.array(list(result.efforts.values())) for result in pair] for pair in zip(*both, strict=True)]
         return [max(_largest(first - second) / _largest(second) for first, second in pairs)]
 
     def redundant_model(self, robot: str, states: list[dict[str, Any]]) -> list[Any]:
-        """Efforts of the model with sensors in passive joints against those of the inverse model: the largest share."""
+        """Return the largest relative difference of efforts with sensors in passive joints and of the inverse model."""
         loaded = self.robot(robot)
         generated = parflex.model(loaded, "redundant")
         worst = 0.0
@@ -176,10 +165,8 @@ class Quantities:
     def model_time(self, robot: str, model: str) -> list[Any]:
         """Return seconds of one call of a compiled model from Python for its example: the best of some rounds."""
         generated = parflex.model(self.robot(robot), model, without=JOINT_TERMS)
-        return [
-            min(timeit.repeat(lambda: generated(**generated.sample), number=20, repeat=10, timer=time.process_time))
-            / 20
-        ]
+        times = timeit.repeat(lambda: generated(**generated.sample), number=20, repeat=10, timer=time.process_time)
+        return [min(times) / 20]
 
     def face_rows(
         self,
@@ -188,9 +175,9 @@ class Quantities:
         legs: list[dict[str, Any]],
         printed: bool = False,
     ) -> list[Any]:
-        """Accelerations of strokes whose ends slide on faces, against [Khalil2007, eq. (64)], corrected or as printed.
+        """Return the error of accelerations of strokes that slide on faces by [Khalil2007, eq. (64)] or its correction.
 
-        The corrected row: r.a qdd = r.(vd + wd x PP) + r.(w x (2 a qd - 2 v - w x PP)). The share is of its last term.
+        The corrected row: r.a qdd = r.(vd + wd x PP) + r.(w x (2 a qd - 2 v - w x PP)). Relative to its last term.
         """
         worst = 0.0
         for result in self._moving(robot, states):
@@ -209,7 +196,7 @@ class Quantities:
         return [worst]
 
     def crossings(self, robot: str, centre: list[float], radius: float, working_mode: str) -> list[Any]:
-        """How often a circle of a planar robot's platform, without turning, crosses a singularity of its closures.
+        """Return how often a translation of a planar platform on a circle crosses a singularity of its closures.
 
         There the motors lose hold of the platform, and the determinant of its Jacobian changes sign.
         """
@@ -220,43 +207,24 @@ class Quantities:
             signs.append(np.sign(np.linalg.det(parflex.jacobian(loaded, pose)[[0, 1, 5]])))
         return [int(np.sum(np.array(signs[1:]) != np.array(signs[:-1])))]
 
-    def joint_range(
-        self,
-        robot: str,
-        motion: str,
-        time: float,
-        step: float,
-        columns: list[str],
-    ) -> list[Any]:
-        """The largest value of a column in a simulated motion."""
+    def joint_range(self, robot: str, motion: str, time: float, step: float, columns: list[str]) -> list[Any]:
+        """Return the largest value of some columns in a simulated motion."""
         run = self.run(robot, motion, time, step)
         return [max(_largest(run[column]) for column in columns)]
 
     def computing_time(self, robot: str, motion: str, time: float, step: float) -> list[Any]:
-        """Seconds that the time loop took."""
+        """Return seconds of the time loop."""
         return [self.run(robot, motion, time, step).seconds]
 
-    def modal_body(
-        self,
-        file: str,
-        quantity: Literal["frequencies", "mass"],
-        first: int = 0,
-    ) -> list[Any]:
-        """Natural frequencies in rad/s of a free body of the catalogue that is given by modes, or its mass."""
-        data = self.kept(f"body {file}", lambda: load_modal(CATALOGUE / file))
+    def modal_body(self, file: str, quantity: Literal["frequencies", "mass"], first: int = 0) -> list[Any]:
+        """Return natural frequencies (rad/s) of a free body of the catalogue that is given by modes, or its mass."""
+        data = self.stored(f"body {file}", lambda: load_modal(CATALOGUE / file))
         if quantity == "mass":
             return [data.masses.sum()]
         return list(np.sqrt(data.modal_stiffnesses / data.modal_masses)[first : first + len(self.published)])
 
-    def deflection(
-        self,
-        robot: str,
-        pose: Any,
-        body: str,
-        nodes: list[str],
-        largest: list[str],
-    ) -> list[Any]:
-        """The static deflection of a body given by modes, its robot held at a pose by the motors, in axes of the body.
+    def deflection(self, robot: str, pose: Any, body: str, nodes: list[str], largest: list[str]) -> list[Any]:
+        """Return the static deflection of a body given by modes, its robot held at a pose, in axes of the body.
 
         z of some nodes, and the largest size of z at others.
         """
@@ -267,13 +235,13 @@ class Quantities:
         return [*(down[name] for name in nodes), max(abs(down[name]) for name in largest)]
 
     def gains(self, overshoot: float, peak_time: float) -> list[Any]:
-        """Gains on errors and on their rates."""
+        """Return gains on errors and on their rates."""
         result = parflex.gains_from(overshoot, peak_time)
         return [result.Kp, result.Kv]
 
     def study(self, index: str, **table: Any) -> list[Any]:
-        """Means of an index under the second law over those under the first, at each percentage of wrong parameters."""
-        result = self.kept(f"study {table}", lambda: parflex.run_study(StudyFile.model_validate(table)))
+        """Return means of an index under the second law over those under the first, at each parameter error."""
+        result = self.stored(f"study {table}", lambda: parflex.run_study(StudyFile.model_validate(table)))
         if result.interrupted:
             raise KeyboardInterrupt
         law = table["laws"][1]
@@ -284,4 +252,4 @@ def _largest(values: Any) -> float:
     return float(np.abs(np.asarray(values)).max())
 
 
-KINDS = {name.replace("_", "-") for name in vars(Quantities)} - {"compute", "kept", "robot", "modes-of", "run"}
+KINDS = {name.replace("_", "-") for name in vars(Quantities)} - {"compute", "stored", "robot", "modes-of", "run"}

@@ -9,9 +9,9 @@ import numpy as np
 
 from parflex.reproduction.checks import Check
 from parflex.reproduction.tables import Show
-from parflex.view.style import INK, LINES, REST, drawing, legend_above, svg_of
+from parflex.view.style import INK, LINES, REST, drawing, legend_above, name_rows, svg_of, time_axis
 
-COLOURS = {"ok": "#1a7f45", "fitted": LINES[4], "differs": "#c4231c"}
+COLOURS = {"ok": "#1a7f45", "fitted": LINES[4], "differs": "#c4231c", "not-reproducible": INK}
 BAND = "#e6f1ea"
 LEAST = 1e-6  # shares below are drawn at the edge: they are rounding
 SPREAD = 11  # rows over which dots of one paper are spread
@@ -23,16 +23,12 @@ def overview(shares: Sequence[tuple[str, float, str]]) -> str:
     with drawing(None, 0.7 + 0.42 * len(papers)) as figure:
         panel = figure.subplots()
         panel.axvspan(LEAST / 2, 1.0, color=BAND, lw=0)
-        seen = dict.fromkeys(papers, 0)
-        for paper, share, status in shares:
-            seen[paper] += 1
-            y = papers.index(paper) + 0.7 * ((7 * seen[paper] % SPREAD) / (SPREAD - 1) - 0.5)
-            panel.plot(min(max(share, LEAST), 3.0), y, "o", ms=3.5, color=COLOURS[status], alpha=0.8, mew=0)
+        for paper, row in zip(papers, name_rows(panel, papers), strict=True):
+            for k, (_, share, status) in enumerate(entry for entry in shares if entry[0] == paper):
+                y = row - 0.7 * ((7 * (k + 1) % SPREAD) / (SPREAD - 1) - 0.5)
+                panel.plot(min(max(share, LEAST), 3.0), y, "o", ms=3.5, color=COLOURS[status], alpha=0.8, mew=0)
         panel.set_xscale("log")
         panel.set_xlim(LEAST / 2, 5.0)
-        panel.set_ylim(len(papers) - 0.5, -0.5)
-        panel.set_yticks(range(len(papers)), papers)
-        panel.grid(axis="y", visible=False)
         panel.set_xlabel("difference / tolerance (left edge: exact or smaller; right of 1: differs)")
         return svg_of(figure)
 
@@ -49,19 +45,17 @@ def _rows(checks: Sequence[Check]) -> dict[str, list[Check]]:
 def comparison(checks: Sequence[Check]) -> str:
     """Draw published values as rings and computed ones as dots; beside them differences relative to tolerances."""
     rows = _rows(checks)
+    unit = f" ({checks[0].group.unit})" if checks[0].group.unit else ""
     with drawing(None, 0.8 + 0.24 * len(rows)) as figure:
         values, shares = figure.subplots(1, 2, sharey=True, width_ratios=[2.2, 1])
         shares.axvspan(-1, 1, color=BAND, lw=0)
-        for y, row in enumerate(rows.values()):
-            places = [y] * len(row)
-            values.plot([c.published for c in row], places, "o", ms=7, mfc="none", mec=INK, mew=0.8)
-            values.plot([c.computed for c in row], places, "o", ms=3, color=LINES[0])
+        for y, row in zip(name_rows(values, list(rows)), rows.values(), strict=True):
+            values.plot([c.published for c in row], [y] * len(row), "o", ms=7, mfc="none", mec=INK, mew=0.8)
+            values.plot([c.computed for c in row], [y] * len(row), "o", ms=3, color=LINES[0])
             for c in row:
                 share = float((c.difference or 0.0) / c.tolerance) if c.tolerance else 0.0
-                shares.plot(np.clip(share, -1.3, 1.3), y, "o", ms=3.5, color=COLOURS.get(c.status, INK))
-        values.set_yticks(range(len(rows)), rows)
-        values.set_ylim(len(rows) - 0.5, -0.5)
-        unit = f" ({checks[0].group.unit})" if checks[0].group.unit else ""
+                shares.plot(np.clip(share, -1.3, 1.3), y, "o", ms=3.5, color=COLOURS[c.status])
+        shares.grid(axis="y", visible=False)
         values.set_xlabel(f"published (ring), computed (dot){unit}")
         shares.set_xlim(-1.4, 1.4)
         shares.set_xlabel("difference / tolerance")
@@ -92,30 +86,23 @@ def series(show: Show, run: Any) -> str:
                 panel.plot(run.t, run[name], lw=0.9, label=name)
             panel.set_title(label)
             legend_above(panel, len(columns) if len(columns) < 3 else 9)  # beside the panel: the title is above
-        panels[-1].set_xlabel("time (s)")
-        panels[-1].set_xlim(run.t[0], run.t[-1])
+        time_axis(panels[-1], run.t)
         return svg_of(figure)
 
 
 def bars(label: str, groups: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -> str:
     """Draw horizontal bars in groups, ours first, each with its ratio to ours."""
-    with drawing(None, 0.6 + sum(0.28 + 0.22 * len(entries) for _, entries in groups)) as figure:
+    names = [name for _, entries in groups for name in ("", *(who for who, _ in entries))]
+    with drawing(None, 0.6 + 0.24 * len(names)) as figure:
         panel = figure.subplots()
-        y, ticks, names = 0.0, [], []
+        rows = iter(name_rows(panel, names))
         for title, entries in groups:
-            panel.text(0.0, y - 0.75, f" {title}", fontweight="bold", va="center")
-            for who, value in entries:
-                ours = value == entries[0][1]
-                panel.barh(y, value, height=0.75, color=LINES[0] if ours else REST)
-                times = "" if ours else f"  ({value / entries[0][1]:.2g} times ours)"
+            panel.text(0.0, next(rows), f" {title}", fontweight="bold", va="center")
+            ours = entries[0][1]
+            for k, ((_, value), y) in enumerate(zip(entries, rows, strict=False)):
+                panel.barh(y, value, height=0.7, color=REST if k else LINES[0])
+                times = f"  ({value / ours:.2g} times parflex)" if k else ""
                 panel.text(value, y, f" {value:.4g}{times}", va="center")
-                ticks.append(y)
-                names.append(who)
-                y += 1.0
-            y += 1.3
-        panel.set_yticks(ticks, names)
-        panel.set_ylim(y - 1.7, -1.4)
         panel.set_xlim(right=1.35 * panel.dataLim.xmax)
-        panel.grid(axis="y", visible=False)
         panel.set_xlabel(label)
         return svg_of(figure)

@@ -18,12 +18,14 @@ from parflex.view.skeleton import coupling_labels
 from parflex.view.style import GHOST, REACTION, SOLIDS, STRESSES, UNREACHABLE
 
 Array = np.ndarray
-SPARE = 256  # points of a map are a multiple of these, so that some more or less do not make another one
+SPARE = 256  # points of a map are a multiple of this: a few more or less need no new point cloud
 PLAIN = {"cast_shadow": False, "receive_shadow": False}
 
 
 class Stage:
     """What stands in the page of a server."""
+
+    scene: Scene
 
     def __init__(self, server: Any, marked: Sequence[str] = ()) -> None:
         self.server, self.marked = server, list(marked)
@@ -31,133 +33,135 @@ class Stage:
         # one sun and the sky: browsers without a graphics card pay for every light at every pixel
         server.scene.configure_default_lights(enabled=False, cast_shadow=False)
         server.scene.add_light_directional("/sun", color=(255, 255, 255), intensity=2.0, position=(0.5, -1.0, 1.5))
-        server.scene.add_light_hemisphere(
-            "/light", sky_color=(255, 255, 255), ground_color=(170, 175, 190), intensity=2.2
-        )
+        sky = {"sky_color": (255, 255, 255), "ground_color": (170, 175, 190)}
+        server.scene.add_light_hemisphere("/light", **sky, intensity=2.2)
         self.meshes: dict[str, Any] = {}
-        self.sent: dict[str, Array] = {}
+        self.sent: dict[str, Array] = {}  # vertices of each mesh in the browser
+        self.coloured: list[Any] = []  # beams in colours of their stress, in place of their mesh
+        self.axes: dict[str, Any] = {}  # of the end effector and marked frames
+        self.labels: dict[str, Any] = {}  # of marked frames and couplings
         self.ghost: Any = None
         self.arrows: Any = None
-        self.coloured: list[Any] = []  # beams in colours of their stress, in place of their mesh
         self.mark: Any = None
         self.map: Any = None
-        self.tool: Any = None
-        self.names: dict[str, Any] = {}  # labels of couplings
-        self.frames: dict[str, tuple[Any, Any]] = {}  # axes and label of each frame that is marked
-        self.scene: Scene | None = None
 
     def build(self, scene: Scene, q: Array) -> None:
-        """Put a robot on the stage; what stood there is taken away."""
-        self._clear()
-        self.scene = scene
+        """Put a robot on the stage in place of the one before."""
+        for word in ("ghost", "arrows", "mark"):
+            self._remove(word)
+        for handle in [*self.coloured, *self.labels.values(), *self.axes.values(), *self.meshes.values()]:
+            handle.remove()
+        self.meshes, self.sent, self.coloured, self.axes, self.labels = {}, {}, [], {}, {}
+        self.scene, tree, add = scene, scene.robot.tree, self.server.scene
         low, high = scene.bounds(q)
-        self._floor(low, high, scene)
+        self._floor(low, high)
         vertices = scene.vertices(q)
         for mesh in scene.meshes:
-            self.meshes[mesh.name] = self.server.scene.add_mesh_simple(
+            self.meshes[mesh.name] = add.add_mesh_simple(
                 f"/robot/{mesh.name}", vertices[mesh.vertices], mesh.faces, color=mesh.colour,
                 flat_shading=mesh.name == MESHES, side="front" if mesh.closed else "double", **PLAIN,
             )  # fmt: skip
-        self.sent = {}
-        self.tool = self.server.scene.add_frame("/tool", axes_length=0.07 * scene.size, axes_radius=0.004 * scene.size)
-        for name, place in coupling_labels(scene.robot, q).items():
-            self.names[name] = self.server.scene.add_label(f"/couplings/{name}", name, position=tuple(place))
-        for k, name in enumerate(name for name in self.marked if _has(scene.robot.tree, name)):
-            size = {"axes_length": 0.05 * scene.size, "axes_radius": 0.003 * scene.size}
-            axes = self.server.scene.add_frame(f"/marked/{k}", **size)
-            self.frames[name] = axes, self.server.scene.add_label(f"/marked/{k}/name", name)
+        marked = [name for name in self.marked if _has(tree, name)]
+        for k, (name, length) in enumerate([(tree.end_effector, 0.07), *((name, 0.05) for name in marked)]):
+            size = {"axes_length": length * scene.size, "axes_radius": length * scene.size / 17}
+            self.axes[name] = add.add_frame(f"/frames/{k}", **size)
+            if k:
+                self.labels[f"frame {name}"] = add.add_label(f"/frames/{k}/name", name)
+        for name in coupling_labels(scene.robot, q):
+            self.labels[name] = add.add_label(f"/couplings/{name}", name)
         self.move(vertices)
-        self.place_tool(q)
-        self._camera(low, high, scene)
+        self.place_axes(q)
+        self._camera(low, high)
 
     def follow(self, scene: Scene, q: Array, vertices: Array) -> None:
-        """Show a robot with other numbers: vertices move where triangles are the same, else it is built anew."""
-        old = {} if self.scene is None else {mesh.name: mesh for mesh in self.scene.meshes}
-        same = [mesh.name for mesh in scene.meshes] == list(old) and all(
-            mesh.vertices == old[mesh.name].vertices and np.array_equal(mesh.faces, old[mesh.name].faces)
-            for mesh in scene.meshes
+        """Show a robot with other numbers: move vertices if the triangles are the same, else build it anew."""
+        old = list(self.meshes)
+        same = [mesh.name for mesh in scene.meshes] == old and all(
+            mesh.vertices == before.vertices and np.array_equal(mesh.faces, before.faces)
+            for mesh, before in zip(scene.meshes, self.scene.meshes, strict=True)
         )
         if not same:
             self.build(scene, q)
             return
         self.scene = scene
         self.move(vertices)
-        self.place_tool(q)
+        self.place_axes(q)
 
-    def _clear(self) -> None:
-        marked = [handle for pair in self.frames.values() for handle in reversed(pair)]
-        plain = [*self.coloured, self.ghost, self.arrows, self.mark, self.tool]
-        for handle in [*self.meshes.values(), *self.names.values(), *marked, *plain]:
-            if handle is not None:
-                handle.remove()
-        self.names, self.frames, self.coloured = {}, {}, []
-        self.meshes, self.ghost, self.arrows, self.mark, self.tool = {}, None, None, None, None
-
-    def _floor(self, low: Array, high: Array, scene: Scene) -> None:
-        cell = 10.0 ** np.floor(np.log10(scene.size / 2))
-        side = cell * np.ceil(1.8 * scene.size / cell)
-        middle = np.round((low + high) / 2 / cell) * cell
+    def _floor(self, low: Array, high: Array) -> None:
+        size = self.scene.size
+        cell = 10.0 ** np.floor(np.log10(size / 2))
+        side = cell * np.ceil(1.8 * size / cell)
+        fine = side / cell < 8
+        x, y, _ = np.round((low + high) / 2 / cell) * cell
         self.server.scene.add_grid(
-            "/floor",
-            width=side,
-            height=side,
-            plane="xy",
-            cell_size=cell / 2 if side / cell < 8 else cell,
-            section_size=cell if side / cell < 8 else 5 * cell,
-            cell_color=(226, 229, 234),
-            section_color=(204, 209, 217),
-            position=(middle[0], middle[1], low[2] - 0.02 * scene.size),
-        )
+            "/floor", width=side, height=side, plane="xy", position=(x, y, low[2] - 0.02 * size),
+            cell_size=cell / 2 if fine else cell, section_size=cell if fine else 5 * cell,
+            cell_color=(226, 229, 234), section_color=(204, 209, 217),
+        )  # fmt: skip
 
-    def _camera(self, low: Array, high: Array, scene: Scene) -> None:
-        middle = (low + high) / 2
-        reach = float(np.linalg.norm(high - low))
-        flat = (high - low)[2] < 0.2 * scene.size
+    def _camera(self, low: Array, high: Array) -> None:
+        flat = (high - low)[2] < 0.2 * self.scene.size
         direction = np.array([0.0, -0.42, 0.72]) if flat else np.array([0.46, -0.74, 0.34])
+        middle = (low + high) / 2
         camera = self.server.initial_camera
-        camera.position = tuple(middle + reach * direction)
+        camera.position = tuple(middle + np.linalg.norm(high - low) * direction)
         camera.look_at = tuple(middle)
 
     def move(self, vertices: Array) -> None:
         """Send the vertices of the meshes that moved."""
-        assert self.scene is not None
         with self.server.atomic():
             for mesh in self.scene.meshes:
-                mesh_vertices = np.asarray(vertices[mesh.vertices], dtype=np.float32)
-                if mesh.name not in self.sent or not np.array_equal(mesh_vertices, self.sent[mesh.name]):
+                moved = np.asarray(vertices[mesh.vertices], dtype=np.float32)
+                if mesh.name not in self.sent or not np.array_equal(moved, self.sent[mesh.name]):
                     for handle in (self.meshes[mesh.name], *(self.coloured if mesh.name == BEAMS else ())):
-                        handle.vertices = mesh_vertices
-                    self.sent[mesh.name] = mesh_vertices
+                        handle.vertices = moved
+                    self.sent[mesh.name] = moved
 
-    def place_tool(self, q: Array) -> None:
-        """Put the axes of the end effector, marked frames and the names of couplings where they are."""
-        assert self.scene is not None
+    def place_axes(self, q: Array) -> None:
+        """Place the axes of the end effector and of marked frames, and the labels of couplings."""
         tree = self.scene.robot.tree
         at = pose(tree, q)
-        for name, axes in ((tree.end_effector, self.tool), *((name, pair[0]) for name, pair in self.frames.items())):
+        for name, axes in self.axes.items():
             rotation, position = at.of(tree.places[name])
             axes.position, axes.wxyz = position, matrix_quaternion(rotation)
-        for name, place in coupling_labels(self.scene.robot, q).items() if self.names else ():
-            self.names[name].position = tuple(place)
+        for name, place in coupling_labels(self.scene.robot, q).items():
+            self.labels[name].position = tuple(place)
 
     def name_couplings(self, efforts: Mapping[str, str]) -> None:
-        """Names of the couplings, with an effort where one is known."""
-        for name, label in self.names.items():
-            label.text = f"{name}: {efforts[name]}" if name in efforts else name
+        """Write the names of couplings, with an effort where one is known."""
+        for coupling in self.scene.robot.description.coupling:
+            name = coupling.name
+            self.labels[name].text = f"{name}: {efforts[name]}" if name in efforts else name
 
     def show_ghost(self, vertices: Array | None) -> None:
-        """A pale copy of the robot at rest, or none."""
-        if self.ghost is not None:
-            self.ghost.remove()
-            self.ghost = None
-        if vertices is not None and self.scene is not None:
+        """Show a pale copy of the robot, or none."""
+        self._remove("ghost")
+        if vertices is not None:
             faces = np.concatenate([mesh.faces + mesh.vertices.start for mesh in self.scene.meshes])
-            self.ghost = self.server.scene.add_mesh_simple(
-                "/ghost", vertices, faces, color=GHOST, opacity=0.25, side="double", **PLAIN
-            )
+            style = {"color": GHOST, "opacity": 0.25, "side": "double", **PLAIN}
+            self.ghost = self.server.scene.add_mesh_simple("/ghost", vertices, faces, **style)
+
+    def show_arrows(self, vertices: Array, faces: Array) -> None:
+        """Show arrows of forces, or none."""
+        self._remove("arrows")
+        if len(faces):
+            self.arrows = self.server.scene.add_mesh_simple("/reactions", vertices, faces, color=REACTION, **PLAIN)
+
+    def show_mark(self, place: Array | None) -> None:
+        """Show a red ball at a position that the end effector cannot reach, or none."""
+        self._remove("mark")
+        if place is not None:
+            style = {"radius": 0.025 * self.scene.size, "color": UNREACHABLE, "opacity": 0.7, **PLAIN}
+            self.mark = self.server.scene.add_icosphere("/unreachable", position=tuple(place), **style)
+
+    def _remove(self, word: str) -> None:
+        handle = getattr(self, word)
+        if handle is not None:
+            handle.remove()
+            setattr(self, word, None)
 
     def colour_beams(self, levels: list[Array] | None) -> None:
-        """Triangles of each colour of stress, then of beams whose stress is not known; None: as they are."""
+        """Show triangles of each colour of stress, then beams of unknown stress; None: beams of one colour."""
         if BEAMS not in self.meshes:
             return
         self.meshes[BEAMS].visible = levels is None
@@ -168,56 +172,28 @@ class Stage:
             return
         with self.server.atomic():
             for k, (faces, colour) in enumerate(zip(levels, (*STRESSES, SOLIDS[BEAMS]), strict=True)):
-                shown = faces if len(faces) else np.zeros((1, 3), dtype=int)  # a triangle of one point is not seen
-                if len(self.coloured) <= k:
-                    self.coloured.append(
-                        self.server.scene.add_mesh_simple(
-                            f"/stress/{k}", self.sent[BEAMS], shown, color=colour, side=self.meshes[BEAMS].side, **PLAIN
-                        )
-                    )
-                else:
+                shown = faces if len(faces) else np.zeros((1, 3), dtype=int)  # a triangle of one point is invisible
+                if len(self.coloured) > k:
                     self.coloured[k].faces = shown
-
-    def show_arrows(self, vertices: Array, faces: Array) -> None:
-        """Arrows of forces, or none."""
-        if self.arrows is not None:
-            self.arrows.remove()
-            self.arrows = None
-        if len(faces):
-            self.arrows = self.server.scene.add_mesh_simple("/reactions", vertices, faces, color=REACTION, **PLAIN)
+                    continue
+                style = {"color": colour, "side": self.meshes[BEAMS].side, **PLAIN}
+                handle = self.server.scene.add_mesh_simple(f"/stress/{k}", self.sent[BEAMS], shown, **style)
+                self.coloured.append(handle)
 
     def show_map(self, shown: MapPoints | None) -> None:
-        """Points of a map in their colours, or none."""
-        if shown is None and self.map is not None:
-            self.map.remove()
-            self.map = None
+        """Show points of a map in their colours, or none."""
         if shown is None:
+            self._remove("map")
             return
         count, size = len(shown.points), 0.6 * shown.spacing
-        known = 0 if self.map is None else len(self.map.points)
-        wide = known if known >= count else -(-count // SPARE) * SPARE
-        same = (0, wide - count), (0, 0)  # the last point again in the place of cells that are not there
-        points, colours = (np.pad(array, same, "edge") for array in (shown.points, shown.colours.astype(np.uint8)))
-        if self.map is None or wide > known:
+        there = 0 if self.map is None else len(self.map.points)
+        room = there if there >= count else -(-count // SPARE) * SPARE
+        spare = (0, room - count), (0, 0)  # filled with the last point again
+        points, colours = (np.pad(array, spare, "edge") for array in (shown.points, shown.colours.astype(np.uint8)))
+        if room > there:
             self.map = self.server.scene.add_point_cloud("/map", points, colours, point_size=size)
         else:
             self.map.points, self.map.colors, self.map.point_size = points, colours, size
-
-    def show_mark(self, place: Array | None) -> None:
-        """A red ball at the requested position if the end effector cannot reach it."""
-        if self.mark is not None:
-            self.mark.remove()
-            self.mark = None
-        if place is not None and self.scene is not None:
-            self.mark = self.server.scene.add_icosphere(
-                "/unreachable",
-                radius=0.025 * self.scene.size,
-                color=UNREACHABLE,
-                opacity=0.7,
-                position=tuple(place),
-                cast_shadow=False,
-                receive_shadow=False,
-            )
 
 
 def _has(tree: Tree, name: str) -> bool:

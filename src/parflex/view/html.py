@@ -24,7 +24,7 @@ CELL = f"border-bottom:1px solid {LINE};padding:3px 10px 3px 0;vertical-align:to
 PAGE = (
     "body{font:15px/1.5 system-ui,sans-serif;margin:24px auto;max-width:940px;padding:0 16px;color-scheme:light dark}"
 )
-LONG = 28  # letters from which words go on in the next line
+LONG = 28  # letters from which words are wrapped
 TABLE = "border-collapse:collapse;border:none;margin:0;font-variant-numeric:tabular-nums"
 WARNED = "border-left:4px solid #d08a00;padding:2px 10px;margin:6px 0"
 MOST_ROWS = 30
@@ -32,21 +32,27 @@ MOST_MATRIX = 12
 
 
 def card(title: str, *parts: str) -> str:
-    """A frame with a title around parts."""
+    """Return a frame with a title around parts; nothing if all of them are empty."""
+    content = "".join(parts)
     head = f'<div style="font-weight:600;margin-bottom:6px">{escape(title)}</div>'
-    return f'<div style="{CARD}">{head}{"".join(parts)}</div>'
+    return f'<div style="{CARD}">{head}{content}</div>' if content else ""
+
+
+def figure_card(title: str, figure: Any, *parts: str) -> str:
+    """Return a card with a figure above other parts."""
+    return card(title, embedded_figure(figure, title), *parts)
 
 
 def side_by_side(*parts: str) -> str:
-    """Parts side by side, stacked on narrow pages."""
-    return f'<div style="{ROWS}">{"".join(f"<div>{part}</div>" for part in parts if part)}</div>'
+    """Return parts side by side, stacked on narrow pages."""
+    content = "".join(f"<div>{part}</div>" for part in parts if part)
+    return f'<div style="{ROWS}">{content}</div>' if content else ""
 
 
 def table(rows: Iterable[Sequence[Any]], head: Sequence[str] = ()) -> str:
-    """Rows of words and numbers; numbers stand to the right. Of a long table the first rows are shown."""
+    """Return rows of words and numbers, numbers to the right; of a long table the first rows."""
     rows = list(rows)
-    lines = [_row(head, "th")] if head else []
-    lines += [_row(row, "td") for row in rows[:MOST_ROWS]]
+    lines = [_row(head, "th")] * bool(head) + [_row(row, "td") for row in rows[:MOST_ROWS]]
     more = f"<div>... {len(rows)} rows</div>" if len(rows) > MOST_ROWS else ""
     return f'<table style="{TABLE}"><tbody>{"".join(lines)}</tbody></table>{more}' if rows else ""
 
@@ -64,26 +70,20 @@ def _row(entries: Sequence[Any], tag: str) -> str:
 
 
 def rounded(value: Any) -> float:
-    """A number without the dust of rounding."""
+    """Return a number without the last digits, which are rounding."""
     return round(float(value), 12) + 0.0
 
 
 def matrix(values: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> str:
-    """A small matrix with names; of a large one its size."""
+    """Return a small matrix with names; of a large one its size."""
     if max(values.shape) > MOST_MATRIX:
         return f"<div>{escape(brief(values))}</div>"
     return table([[name, *map(float, row)] for name, row in zip(rows, values, strict=True)], ["", *columns])
 
 
 def notes(sentences: Iterable[str]) -> str:
-    """Warnings, one below the other."""
+    """Return warnings, one below the other."""
     return "".join(f'<div style="{WARNED}">{escape(one_line(text, 400))}</div>' for text in sentences)
-
-
-def names(words: Sequence[str], most: int = 12) -> str:
-    """Names in a row, not too many."""
-    shown = ", ".join(brief(word) for word in words[:most])
-    return shown if len(words) <= most else f"{shown}, ... ({len(words)})"
 
 
 def embedded_figure(figure: Any, caption: str) -> str:
@@ -117,6 +117,6 @@ def page(title: str, *parts: str) -> str:
 
 
 def any_page(record: Record) -> str:
-    """A record as a table of its parts."""
+    """Return a record as a table of its fields."""
     shown = [(f.name, brief(getattr(record, f.name))) for f in fields(record) if f.repr]  # type: ignore[arg-type]
     return card(type(record).__name__, table([row for row in shown if row[1]]))

@@ -18,8 +18,9 @@ from parflex.errors import InputError
 from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.robot import Robot
 from parflex.statics.modes import Modes
+from parflex.tree.tree import GROUND as ON_GROUND
 from parflex.tree.tree import Place
-from parflex.view.skeleton import Edge, ModeShape, Skeleton, coupling_labels, extent, mode_shape_points, skeleton
+from parflex.view.skeleton import Edge, Face, ModeShape, Skeleton, coupling_labels, extent, mode_shape_points, skeleton
 from parflex.view.style import INK, LINES, TEXT, WIDTHS, drawing, figure_style, new_figure, picture_path, svg_of
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ FILLS = {  # face and edge by kind of body; flexible ones are lighter
 }  # fmt: skip
 THICK = {"link": 4.2, "platform": 3.6, "plate": 1.6, "beam": 3.4, "sleeve": 3.6, "slide": 2.2}  # points
 STYLES = {"element": "--", "bar": "-", "coupling": ":"}
+# A period of 1.6 s, whatever the frequency; the Bezier curve is half a period of a sine to 1 %
+SWING = 'dur="1.6s" repeatCount="indefinite" calcMode="spline" keyTimes="0;.5;1" keySplines=".37 0 .63 1;.37 0 .63 1"'
+ELEMENT = r"<(path|use) (?!id=)[^>]*/>"  # of the SVG of matplotlib, without definitions
 GROUND, MOTOR, PASSIVE, GHOST = "#5a6270", LINES[1], "#ffffff", "#a9b0bb"
 NAMES = {
     "motor": "actuated joint", "revolute": "revolute", "prismatic": "prismatic", "universal": "universal",
@@ -117,22 +121,31 @@ def draw_modes(modes: Modes, path: str | FilePath | None = None, amplitude: floa
     return figure
 
 
-def mode_picture(modes: Modes, number: int, inches: float, signs: Sequence[float] = (1.0,)) -> list[str]:
-    """Return SVG texts of a mode, from 0, at its extremes; both consist of the same elements in the same order."""
+def moving_mode(modes: Modes, number: int, inches: float) -> tuple[str, str]:
+    """Return SVG texts of a mode, from 0: one that swings between its extremes without a script, and a still one."""
     import matplotlib
 
     shape = drawable_mode(modes, number)
     picture = RobotFigure(modes.model.configuration, shape, scale=0.6)
     texts = []
     with figure_style(), matplotlib.rc_context({"path.simplify": False}):
-        for sign in signs:
+        for sign in (1.0, -1.0):
             figure = new_figure(inches * picture.aspect, inches)
             picture.axes = figure.add_subplot()
             picture.mode(shape, AMPLITUDE, sign)
             picture.frame(ALONE)
-            tenths = re.sub(r"\d+\.\d\d", lambda number: f"{float(number[0]):.1f}", svg_of(figure))
-            texts.append(tenths)
-    return texts
+            texts.append(re.sub(r"\d+\.\d\d", lambda number: f"{float(number[0]):.1f}", svg_of(figure)))
+    ends = re.finditer(ELEMENT, texts[1])
+
+    def moved(match: re.Match[str]) -> str:
+        end, parts = next(ends)[0], []
+        for name in ("d", "x", "y"):
+            here, there = (re.search(rf' {name}="([^"]*)"', tag) for tag in (match[0], end))
+            if here is not None and there is not None and here[1] != there[1]:
+                parts.append(f'<animate attributeName="{name}" values="{here[1]};{there[1]};{here[1]}" {SWING}/>')
+        return f"{match[0][:-2]}>{''.join(parts)}</{match[1]}>" if parts else match[0]
+
+    return re.sub(ELEMENT, moved, texts[0]), texts[0]
 
 
 def drawable_mode(modes: Modes, number: int) -> ModeShape:
@@ -185,7 +198,7 @@ class RobotFigure:
         """Draw bodies and joints with their points at these places."""
         points = self.rest if points is None else points
         for face in self.bones.faces:
-            self._face(points, list(face.corners), face.kind)
+            self._face(points, face)
         for chain, kind in self.chains:
             self._bar(points, chain, kind)
         for mark in self.bones.marks:
@@ -271,23 +284,17 @@ class RobotFigure:
             *self._flat(points).T, color=colour, linewidth=width * self.scale, zorder=order, clip_on=False, **style
         )
 
-    def _face(self, points: Array, corners: list[int], kind: str) -> None:
-        face, edge = FILLS[kind]
-        style = {
-            "linewidth": self.scale,
-            "joinstyle": "round",
-            "alpha": 0.85,
-            "clip_on": False,
-            "zorder": self._depth(corners, -0.5),
-        }
-        self.axes.fill(*self._flat(points[corners]).T, facecolor=face, edgecolor=edge, **style)
+    def _face(self, points: Array, face: Face) -> None:
+        fill, edge = FILLS["platform" if face.kind == "plane" and face.link != ON_GROUND else face.kind]
+        corners = list(face.corners)
+        style = {"linewidth": self.scale, "joinstyle": "round", "alpha": 0.85, "clip_on": False}
+        order = self._depth(corners, -0.5)
+        self.axes.fill(*self._flat(points[corners]).T, facecolor=fill, edgecolor=edge, zorder=order, **style)
 
     def _bar(self, points: Array, chain: list[int], kind: str) -> None:
-        """A body as a filled bar with an edge; elements as thin lines, rails with hatching."""
-        order, points = (
-            self._depth(chain, 0.0 if kind == "beam" else -0.6),
-            points[chain],
-        )  # rigid bodies do not hide elastic ones
+        """Draw a body as a filled bar with an edge, elements as thin lines, rails with hatching."""
+        order = self._depth(chain, 0.0 if kind == "beam" else -0.6)  # rigid bodies do not hide elastic ones
+        points = points[chain]
         if kind == "rail":
             from matplotlib.patheffects import withTickedStroke
 
@@ -304,7 +311,7 @@ class RobotFigure:
             self._line(points, face, THICK[kind], order + 0.01, **caps)
 
     def _mark(self, mark: Any, points: Array) -> None:
-        """The symbol of a joint, turned along the projection of its axes."""
+        """Draw the symbol of a joint, turned along the projection of its axes."""
         point = points[mark.point]
         at, order = self._flat(point), self._depth([mark.point], 1.0)
         arms = [self._flat(points[axis]) - at for axis in mark.axes]
@@ -389,7 +396,7 @@ def _disc(radius: float) -> Path:
 
 
 def _base(side: float) -> Path:
-    """A bearing block on hatched ground, below (1) or above (-1)."""
+    """Return a bearing block on hatched ground, below (1) or above (-1)."""
     ground = -8.5 * side
     hatching = [[(x, ground), (x - 2.6, ground - 3.0 * side)] for x in (-5.0, -2.0, 1.0, 4.0, 7.0)]
     return _strokes([(0, 0), (-4.5, ground), (4.5, ground), (0, 0)], [(-7.5, ground), (7.5, ground)], *hatching)
@@ -403,12 +410,12 @@ def _rectangle(half_length: float, half_width: float, angle: float) -> Path:
 
 
 def _pin(arm: Array, share: float) -> Path:
-    """A revolute joint in space: a pin along its axis, a disc where the axis points at the reader."""
+    """Return a revolute joint in space: a pin along its axis, a disc where the axis points at the reader."""
     return _disc(3.2) if share < 0.35 else _rectangle(7.0 * share, 2.6, float(np.arctan2(arm[1], arm[0])))
 
 
 def _symbol(kind: str, angle: float) -> Path:
-    """The symbol of a joint in a plan or in the legend."""
+    """Return the symbol of a joint in a plan or in the legend."""
     from matplotlib.path import Path
 
     match kind:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,15 +14,7 @@ from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.simulation.quantities import SECTION, unit_of
-from parflex.view.style import (
-    LINES,
-    MEASURED,
-    REST,
-    TEXT,
-    drawing,
-    legend_above,
-    time_axis,
-)
+from parflex.view.style import INK, LINES, REST, TEXT, drawing, legend_above, time_axis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +25,7 @@ Chosen = Sequence[str] | None
 File = str | Path | None
 
 ENERGIES = ("energy.kinetic", "energy.elastic", "energy.gravity", "energy.total")
-MOST_PANELS, MOST_LINES = 8, 8  # of a figure, and of a panel: more cannot be distinguished
+MOST = 8  # panels of a figure, and lines of a panel by default: more cannot be distinguished
 FEWEST = 16  # rows of a spectrum
 DECADES = 5  # of amplitudes below the largest one that a spectrum shows
 
@@ -57,7 +50,7 @@ def draw_run(run: Columns, path: File = None, columns: Chosen = None, robot: Rob
         for panel, ((unit, kind), names) in zip(panels, groups.items(), strict=True):
             for name in names:
                 panel.plot(run["t"], run[name], label=name)
-            panel.set_ylabel(axis_label(kind, unit))
+            panel.set_ylabel(_axis_label(kind, unit))
             legend_above(panel, len(names))
         time_axis(panels[-1], run["t"])
     return figure
@@ -81,9 +74,9 @@ def draw_energies(run: Columns, path: File = None, title: str = "", width: str =
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
         for name, colour in zip(ENERGIES, LINES, strict=False):
             if name in names:
-                line = "--" if name.endswith("total") else "-"  # it often lies upon another
+                line = "--" if name == ENERGIES[-1] else "-"  # the total often covers another
                 above.plot(run["t"], run[name], line, label=name.partition(".")[2], color=colour)
-        above.set_ylabel(axis_label("energy", "J"))
+        above.set_ylabel(_axis_label("energy", "J"))
         legend_above(above, len(names))
         below.plot(run["t"], run["energy.total"] - run["energy.total"][0], color=LINES[3])
         below.set_ylabel("change of total (J)")
@@ -109,6 +102,7 @@ def draw_spectrum(run: Columns, path: File = None, columns: Chosen = None, robot
     groups = grouped(chosen_columns(run, columns), robot)
     spectra = {name: spectrum(run["t"], run[name]) for names in groups.values() for name in names}
     top = highest or max(float(f[-1]) for f, _ in spectra.values())
+    lines = [] if natural is None else [value for value in natural if value <= top]
     with drawing(path, 0.6 + 2.0 * len(groups), width, title) as figure:
         panels = figure.subplots(len(groups), 1, sharex=True, squeeze=False)[:, 0]
         for panel, ((unit, kind), names) in zip(panels, groups.items(), strict=True):
@@ -120,12 +114,12 @@ def draw_spectrum(run: Columns, path: File = None, columns: Chosen = None, robot
                 panel.semilogy(f[shown], amplitude[shown], label=name)
             if largest:  # lines leave the panel below: numbers that small are leakage and rounding
                 panel.set_ylim(largest * 10.0**-DECADES, 3 * largest)
-            for k, value in enumerate(value for value in ([] if natural is None else natural) if value <= top):
-                panel.axvline(value, color=MEASURED, linewidth=0.7, linestyle=":", zorder=0,
-                              label="natural frequencies" if k == 0 else None)  # fmt: skip
+            for k, value in enumerate(lines):
+                label = "" if k else "natural frequencies"
+                panel.axvline(value, color=INK, linewidth=0.7, linestyle=":", zorder=0, label=label)
                 panel.text(value, 0.02, f" {k + 1}", transform=panel.get_xaxis_transform(), fontsize=7.5)
             panel.set_ylabel(f"{kind} amplitude ({unit})" if unit else "amplitude")
-            legend_above(panel, len(names) + (natural is not None))
+            legend_above(panel, len(names) + bool(lines))
         panels[-1].set_xlabel("frequency (Hz)")
         panels[-1].set_xlim(0, top)
     return figure
@@ -147,20 +141,32 @@ def draw_comparison(run: Columns, measured: Columns, path: File = None, columns:
     """
     differences = run_differences(run, measured, columns)
     with drawing(path, 0.6 + 2.5 * len(differences), width, title) as figure:
-        panels = figure.subplots(2 * len(differences), 1, sharex=True, height_ratios=[2.4, 1] * len(differences))
-        for above, below, (name, difference) in zip(panels[::2], panels[1::2], differences.items(), strict=True):
+        for panels, (name, difference) in zip(compared_panels(figure, len(differences)), differences.items(),
+                                              strict=True):  # fmt: skip
             unit, kind = unit_of(name, robot)
-            above.plot(measured["t"], measured[name], color=REST, linewidth=2.2, label=f"{name}, measured")
-            above.plot(run["t"], run[name], color=LINES[0], label=f"{name}, computed")
-            above.set_ylabel(axis_label(kind, unit))
-            legend_above(above, 2)
-            below.plot(difference.times, difference.values, color=LINES[1], linewidth=0.9)
-            below.set_ylabel(axis_label("difference", unit))
-            below.set_title(
-                f"rms {difference.rms:.3g} {unit}, largest {difference.largest:.3g} {unit}", fontsize=8, pad=2
-            )
-        time_axis(panels[-1], run["t"])
+            curves = (measured["t"], measured[name]), (run["t"], run[name]), (difference.times, difference.values)
+            draw_compared(*panels, *curves, labels=(f"{name}, measured", f"{name}, computed"))
+            panels[0].set_ylabel(_axis_label(kind, unit))
+            panels[1].set_ylabel(_axis_label("difference", unit))
+            numbers = f"rms {difference.rms:.3g} {unit}, largest {difference.largest:.3g} {unit}"
+            panels[1].set_title(numbers, fontsize=8, pad=2)
+        time_axis(panels[1], run["t"])
     return figure
+
+
+def compared_panels(figure: Any, count: int) -> list[tuple[Any, Any]]:
+    """Return pairs of panels over one time axis, the lower one of each for the difference."""
+    panels = figure.subplots(2 * count, 1, sharex=True, height_ratios=[2.4, 1] * count)
+    return list(zip(panels[::2], panels[1::2], strict=True))
+
+
+def draw_compared(above: Any, below: Any, measured: Any, computed: Any, difference: Any, labels: Sequence[str]) -> None:
+    """Draw a measured and a computed curve, each as times and values, and below them their difference."""
+    above.plot(*measured, color=REST, linewidth=2.2, label=labels[0])
+    above.plot(*computed, color=LINES[0], linewidth=0.9, label=labels[1])
+    legend_above(above, 2)
+    below.plot(*difference, color=LINES[1], linewidth=0.7)
+    below.axhline(0.0, color=REST, linewidth=0.8, zorder=0)
 
 
 def draw_sections(run: Columns, path: File = None, columns: Chosen = None, instant: float | None = None,
@@ -184,23 +190,22 @@ def draw_sections(run: Columns, path: File = None, columns: Chosen = None, insta
     """
     beams, t = along_beams(run, columns), np.asarray(run["t"])
     if instant is not None and not t[0] <= instant <= t[-1]:
-        raise InputError(
-            f"the run has no time {instant:g} s", key="instant", value=instant, hint=f"give {t[0]:g} to {t[-1]:g} s"
-        )
+        message, hint = f"the run has no time {instant:g} s", f"give {t[0]:g} to {t[-1]:g} s"
+        raise InputError(message, key="instant", value=instant, hint=hint)
     with drawing(path, 0.6 + 2.1 * len(beams), width, title) as figure:
         panels = figure.subplots(len(beams), 2, squeeze=False, width_ratios=[1, 1.15])
         for (along, over), beam in zip(panels, beams, strict=True):
             unit, kind = unit_of(f"{beam.name}@0")
-            most, place = divmod(int(np.nanargmax(np.abs(beam.values))), len(beam.s))
-            row = most if instant is None else int(np.abs(t - instant).argmin())
+            row, place = divmod(int(np.nanargmax(np.abs(beam.values))), len(beam.s))
+            row = row if instant is None else int(np.abs(t - instant).argmin())
             low, high = beam.values.min(axis=0), beam.values.max(axis=0)
             along.fill_between(beam.s, low, high, color=REST, alpha=0.45, lw=0, label="whole run")
             along.plot(beam.s, beam.values[row], color=LINES[0], label=f"t = {t[row]:.4g} s")
-            along.set_ylabel(f"{kind} ({unit})")
+            along.set_ylabel(_axis_label(kind, unit))
             along.set_title(beam.name)
+            along.set_xlim(0, 1)
             over.plot(t, beam.values[:, place], color=LINES[1], lw=1.0, label=f"s = {beam.s[place]:.3g}")
             over.axvline(t[row], color=LINES[0], lw=0.7, linestyle=":")
-            along.set_xlim(0, 1)
             legend_above(along, 2)
             legend_above(over, 1)
             time_axis(over, t)
@@ -210,35 +215,62 @@ def draw_sections(run: Columns, path: File = None, columns: Chosen = None, insta
     return figure
 
 
-def energy_columns(run: Columns) -> list[str]:
-    """The energies that a run has, but for those that are zero throughout."""
-    if "energy.total" not in run:
-        raise InputError(
-            "the run has no energy columns", key="column", value="energy.total", hint="use one of 'simulate'"
-        )
-    return [name for name in ENERGIES if name in run and np.ptp(run[name]) + np.abs(run[name]).max(initial=0.0) > 0]
+def _axis_label(kind: str, unit: str) -> str:
+    return f"{kind} ({unit})" if unit else kind
+
+
+def chosen_columns(run: Columns, columns: Chosen) -> list[str]:
+    """Return the requested columns, patterns such as `P.*` written out; by default poses, efforts and energies."""
+    if "t" not in run:
+        raise InputError("the column 't' is missing", key="t", hint="this is not a run")
+    names = [name for name in run if name != "t"]
+    if columns is None:
+        poses = [name for name in names if _is_pose(name)]
+        usual = [*poses, *(name for name in names if name.startswith(("effort.", "energy.")))]
+        return _distinct(run, usual) or names[:MOST]
+    result: list[str] = []
+    for pattern in columns:
+        matching = [name for name in names if name == pattern or fnmatchcase(name, pattern)]
+        if not matching:
+            hint = did_you_mean(pattern, names)
+            raise InputError(f"there is no column '{pattern}'", key="columns", value=pattern, hint=hint)
+        result += matching
+    return list(dict.fromkeys(result))
+
+
+def _is_pose(name: str) -> bool:
+    frame, _, last = name.rpartition(".")
+    return last in ("x", "y", "z", "theta") and frame.partition(".")[0] not in ("q", "qd", "qdd", "effort")
+
+
+def _distinct(run: Columns, names: list[str]) -> list[str]:
+    """Return columns that are not zero throughout and do not repeat an earlier one, as at points that coincide."""
+    distinct: dict[tuple[tuple[str, str], bytes], str] = {}
+    for name in names:
+        if np.any(run[name]):
+            distinct.setdefault((unit_of(name), np.asarray(run[name]).tobytes()), name)
+    return list(distinct.values())
 
 
 def grouped(columns: Sequence[str], robot: Robot | None) -> dict[tuple[str, str], list[str]]:
-    """Columns by unit and kind; a group with too many lines is told to be one."""
+    """Return columns by unit and kind."""
     groups: dict[tuple[str, str], list[str]] = {}
     if not columns:
         raise InputError("there is nothing to draw", key="columns", hint="name columns of the run")
     for name in columns:
         groups.setdefault(unit_of(name, robot), []).append(name)
-    if len(groups) > MOST_PANELS:
-        raise InputError(
-            f"{len(columns)} columns of {len(groups)} kinds do not fit into one figure",
-            key="columns",
-            value=len(groups),
-            hint="name fewer columns, e.g. 'effort.*'",
-        )
+    if len(groups) > MOST:
+        message = f"{len(columns)} columns of {len(groups)} kinds do not fit into one figure"
+        raise InputError(message, key="columns", value=len(groups), hint="name fewer columns, e.g. 'effort.*'")
     return groups
 
 
-def axis_label(kind: str, unit: str) -> str:
-    """What an axis shows, and its unit."""
-    return f"{kind} ({unit})" if unit else kind
+def energy_columns(run: Columns) -> list[str]:
+    """Return the energies of a run that are not zero throughout."""
+    if "energy.total" not in run:
+        hint = "use one of 'simulate'"
+        raise InputError("the run has no energy columns", key="column", value="energy.total", hint=hint)
+    return [name for name in ENERGIES if name in run and np.any(run[name])]
 
 
 class AlongBeam(NamedTuple):
@@ -249,65 +281,34 @@ class AlongBeam(NamedTuple):
     values: Array
 
 
-def along_beams(run: Columns, columns: Sequence[str] | None = None) -> list[AlongBeam]:
-    """Quantities of beams of which a run has several places, in the order of its columns."""
+def along_beams(run: Columns, columns: Chosen = None) -> list[AlongBeam]:
+    """Return quantities of beams of which a run has several places, in the order of its columns."""
     places: dict[str, dict[float, str]] = {}
-    for column in chosen_columns(run, [name for name in run if name != "t"] if columns is None else columns):
+    for column in chosen_columns(run, ["*"] if columns is None else columns):
         match = SECTION.fullmatch(column)
         if match is not None:
             places.setdefault(match[1], {})[float(match[2])] = column
-    profiles = {name: by_place for name, by_place in places.items() if len(by_place) > 1}
-    if not profiles or len(profiles) > MOST_PANELS:
-        known = f"{len(profiles)} quantities of beams do not fit into one figure" if profiles else ""
-        raise InputError(
-            known or "the run has no beam with columns at several places", key="columns", value=len(profiles),
-            hint="name fewer of them" if profiles else "simulate with outputs such as 'BEAM.Mz@0:1:21'",
-        )  # fmt: skip
-    result = []
-    for name, by_place in profiles.items():
-        s = np.array(sorted(by_place))
-        result.append(AlongBeam(name, s, np.stack([np.asarray(run[by_place[where]]) for where in s], axis=1)))
-    return result
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Difference(Record):
-    """How far a computed column is from a measured one, over the times that both have.
-
-    Attributes
-    ----------
-    rms : float
-        Root mean square, in the unit of the column.
-    largest : float
-        Largest difference, in the unit of the column.
-    relative : float
-        RMS relative to that of the measured column (dimensionless).
-    times : Array
-        Times of the differences (s).
-    values : Array
-        Computed minus measured.
-    """
-
-    rms: float
-    largest: float
-    relative: float  # of the root mean square of the measured one, about its mean
-    times: Array
-    values: Array
-
-    def as_dict(self) -> dict[str, float]:
-        """For JSON."""
-        return {"rms": self.rms, "max": self.largest, "relative": self.relative}
+    profiles = {name: dict(sorted(by_place.items())) for name, by_place in places.items() if len(by_place) > 1}
+    if not profiles:
+        hint = "simulate with outputs such as 'BEAM.Mz@0:1:21'"
+        raise InputError("the run has no beam with columns at several places", key="columns", value=0, hint=hint)
+    if len(profiles) > MOST:
+        message = f"{len(profiles)} quantities of beams do not fit into one figure"
+        raise InputError(message, key="columns", value=len(profiles), hint="name fewer of them")
+    return [
+        AlongBeam(name, np.array(list(by_place)), np.stack([np.asarray(run[c]) for c in by_place.values()], axis=1))
+        for name, by_place in profiles.items()
+    ]
 
 
 def spectrum(t: Array, values: Array) -> tuple[Array, Array]:
-    """Frequencies (Hz) and amplitudes of a column: mean taken off, Hann window, a sine of amplitude 1 shows as 1."""
+    """Return frequencies (Hz) and amplitudes of a column without its mean, by a Hann window.
+
+    A sine of amplitude 1 has a peak of 1. Uneven rows are interpolated.
+    """
     if len(t) < FEWEST:
-        raise InputError(
-            f"a spectrum needs at least {FEWEST} rows, there are {len(t)}",
-            key="spectrum",
-            value=len(t),
-            hint="simulate longer, or with a smaller out_step",
-        )
+        message = f"a spectrum needs at least {FEWEST} rows, there are {len(t)}"
+        raise InputError(message, key="spectrum", value=len(t), hint="simulate longer, or with a smaller out_step")
     steps = np.diff(t)
     if np.ptp(steps) > 1e-6 * steps.mean():
         even = np.linspace(t[0], t[-1], len(t))
@@ -318,70 +319,14 @@ def spectrum(t: Array, values: Array) -> tuple[Array, Array]:
 
 
 def peaks_of(frequencies: Array, amplitudes: Array, most: int = 5) -> list[float]:
-    """Frequencies of the largest peaks, each from the parabola through the logarithms around it, in their order."""
+    """Return frequencies of the largest peaks, each by the parabola through the logarithms around it."""
     inner = np.flatnonzero((amplitudes[1:-1] > amplitudes[:-2]) & (amplitudes[1:-1] >= amplitudes[2:])) + 1
-    largest = sorted(inner, key=lambda k: -amplitudes[k])[:most]
     step, peaks = frequencies[1] - frequencies[0], []
-    for k in largest:
+    for k in sorted(inner, key=lambda k: -amplitudes[k])[:most]:
         if amplitudes[k] > 1e-3 * amplitudes.max():
             a, b, c = np.log(np.maximum(amplitudes[k - 1 : k + 2], 1e-300))
             peaks.append(float(frequencies[k] + step * 0.5 * (a - c) / (a - 2 * b + c)))
     return peaks
-
-
-def difference(run: Columns, measured: Columns, column: str) -> Difference:
-    """Computed less measured at the measured times; between rows the computed one is a straight line."""
-    t = measured["t"]
-    both = (t >= run["t"][0]) & (t <= run["t"][-1]) & np.isfinite(measured[column])
-    if not both.any():
-        raise InputError(
-            f"the two do not overlap in time: {t[0]:g} to {t[-1]:g} s and {run['t'][0]:g} to {run['t'][-1]:g} s",
-            key="measured",
-            value=column,
-            hint="shift the times of one of them",
-        )
-    observed = measured[column][both]
-    values = np.interp(t[both], run["t"], run[column]) - observed
-    rms = float(np.sqrt(np.mean(values**2)))
-    swing = float(np.sqrt(np.mean((observed - observed.mean()) ** 2)))
-    return Difference(rms, float(np.abs(values).max()), rms / swing if swing else float("inf"), t[both], values)
-
-
-def chosen_columns(run: Columns, columns: Sequence[str] | None) -> list[str]:
-    """The asked columns, patterns like `P.*` written out; by default poses, efforts and energies."""
-    from fnmatch import fnmatchcase
-
-    if "t" not in run:
-        raise InputError("the column 't' is missing", key="t", hint="this is not a run")
-    names = [name for name in run if name != "t"]
-    if columns is None:
-        places = [name for name in names if _is_pose(name)]
-        requested = [*places, *(name for name in names if name.startswith(("effort.", "energy.")))]
-        return _distinct_columns(run, requested) or names[:MOST_LINES]
-    result: list[str] = []
-    for pattern in columns:
-        matching = [name for name in names if name == pattern or fnmatchcase(name, pattern)]
-        if not matching:
-            raise InputError(
-                f"there is no column '{pattern}'", key="columns", value=pattern, hint=did_you_mean(pattern, names)
-            )
-        result += matching
-    return list(dict.fromkeys(result))
-
-
-def _distinct_columns(run: Columns, names: list[str]) -> list[str]:
-    """Without columns that are zero throughout or repeat an earlier one, as those of points that coincide do."""
-    distinct: list[str] = []
-    for name in names:
-        comparable = [other for other in distinct if unit_of(other) == unit_of(name)]
-        if np.any(run[name]) and not any(np.array_equal(run[name], run[other]) for other in comparable):
-            distinct.append(name)
-    return distinct
-
-
-def _is_pose(name: str) -> bool:
-    last = name.rpartition(".")[2]
-    return last in ("x", "y", "z", "theta") and not name.startswith(("q.", "qd.", "qdd.", "effort."))
 
 
 def spectrum_peaks(run: Columns, columns: Sequence[str] | None = None) -> dict[str, list[float]]:
@@ -398,6 +343,35 @@ def spectrum_peaks(run: Columns, columns: Sequence[str] | None = None) -> dict[s
         Frequencies in Hz, by column, the largest peak first.
     """
     return {name: peaks_of(*spectrum(run["t"], run[name])) for name in chosen_columns(run, columns)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Difference(Record):
+    """Difference of a computed and a measured column, over the times that both have.
+
+    Attributes
+    ----------
+    rms : float
+        Root mean square, in the unit of the column.
+    largest : float
+        Largest difference, in the unit of the column.
+    relative : float
+        RMS relative to that of the measured column about its mean (dimensionless).
+    times : Array
+        Times of the differences (s).
+    values : Array
+        Computed minus measured.
+    """
+
+    rms: float
+    largest: float
+    relative: float
+    times: Array
+    values: Array
+
+    def as_dict(self) -> dict[str, float]:
+        """For JSON."""
+        return {"rms": self.rms, "max": self.largest, "relative": self.relative}
 
 
 def run_differences(run: Columns, measured: Columns, columns: Sequence[str] | None = None) -> dict[str, Difference]:
@@ -417,11 +391,22 @@ def run_differences(run: Columns, measured: Columns, columns: Sequence[str] | No
     """
     common = [name for name in measured if name != "t" and name in run]
     if not common or "t" not in measured:
-        raise InputError(
-            "the measured file has no column of the run" if "t" in measured else "the measured file has no column 't'",
-            key="measured",
-            value=", ".join(list(measured)[:5]),
-            hint="name its columns like those of the run, and the time 't'",
-        )
+        what = "column of the run" if "t" in measured else "column 't'"
+        hint, names = "name its columns like those of the run, and the time 't'", ", ".join(list(measured)[:5])
+        raise InputError(f"the measured file has no {what}", key="measured", value=names, hint=hint)
     chosen = chosen_columns({name: run[name] for name in ["t", *common]}, columns or common)
     return {name: difference(run, measured, name) for name in chosen}
+
+
+def difference(run: Columns, measured: Columns, column: str) -> Difference:
+    """Return computed minus measured at the measured times; a run is interpolated linearly between its rows."""
+    t = measured["t"]
+    both = (t >= run["t"][0]) & (t <= run["t"][-1]) & np.isfinite(measured[column])
+    if not both.any():
+        spans = f"{t[0]:g} to {t[-1]:g} s and {run['t'][0]:g} to {run['t'][-1]:g} s"
+        hint = "shift the times of one of them"
+        raise InputError(f"the two do not overlap in time: {spans}", key="measured", value=column, hint=hint)
+    observed = measured[column][both]
+    values = np.interp(t[both], run["t"], run[column]) - observed
+    rms, swing = float(np.sqrt(np.mean(values**2))), float(np.std(observed))
+    return Difference(rms, float(np.abs(values).max()), rms / swing if swing else float("inf"), t[both], values)

@@ -29,22 +29,14 @@ from parflex.tree.tree import GROUND, Link, Place
 
 Array = np.ndarray
 
-OUT = 0.02  # of the size of a plate: points farther from its plane stand out of it
-
-TOGETHER = 1e-9  # of the size of the robot: points nearer than that are one
-
-PARALLEL = 1e-6  # sine of the angle between axes that are one to rounding
-
-TURNING = {"revolute", "universal", "spherical"}
-
-AXIS, RAIL = 0.05, 0.25  # of the size of the robot: length of an axis, half length of a rail without limits
-
 E3 = np.eye(3)
-
+OUT = 0.02  # of the size of a plate: points farther from its plane stand out of it
+TOGETHER = 1e-9  # of the size of the robot: points nearer than that are one
+PARALLEL = 1e-6  # sine of the angle between axes that are one to rounding
+TURNING = {"revolute", "universal", "spherical"}
+AXIS, RAIL = 0.05, 0.25  # of the size of the robot: length of an axis, half length of a rail without limits
 STATIONS = 13  # points along a beam, however many elements it has
-
 MOST_NODES = 600  # that are drawn of a body given by modes
-
 FLAT = 1e-6  # of the size of a body: what is thinner is a row or a sheet of nodes
 
 
@@ -102,51 +94,45 @@ class Skeleton(Record):
         P = np.array([*at.position, np.zeros(3)])
         return np.einsum("nij,nj->ni", R[self.link], local) + P[self.link]
 
-    def pairs(self) -> Array:
-        """Return the edges as pairs of point numbers (m x 2)."""
-        return np.array([edge[:2] for edge in self.edges], dtype=int).reshape(-1, 2)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModeShape(Record):
     """A mode as plain arrays: the undeformed `points` move to `points + amplitude * shape`.
 
-    The largest displacement of `shape` is 1, so an amplitude is a length. `edges` are pairs of point numbers, `kinds`
-    the kind of each, as of `Edge`; `size` is the largest extent of the robot.
+    The largest displacement of `shape` is 1, so an amplitude is a length. `edges` are pairs of point numbers, `size` is
+    the largest extent of the robot.
     """
 
     points: Array
     shape: Array
     edges: Array
-    kinds: list[str]
     size: float
 
 
 def skeleton(robot: Robot) -> Skeleton:
-    """The points and lines that show a robot."""
+    """Return the points and lines that show a robot."""
     return _Builder(robot).build()
 
 
 def mode_shape_points(robot: Robot, configuration: Configuration, mode: Array) -> ModeShape:
-    """How the points of a robot move in a mode: a column of `shapes`, over the rates of all coordinates."""
+    """Return how the points of a robot move in a mode: a column of `shapes`, over the rates of all coordinates."""
     bones = skeleton(robot)
     points = bones.points(configuration.q)
     shape = velocities(robot, bones.points, configuration.q, mode)
     largest = float(np.linalg.norm(shape[bones.body], axis=1).max(initial=0.0))
-    return ModeShape(
-        points, shape / (largest or 1.0), bones.pairs(), [edge.kind for edge in bones.edges], extent(points[bones.body])
-    )
+    edges = np.array([edge[:2] for edge in bones.edges], dtype=int).reshape(-1, 2)
+    return ModeShape(points, shape / (largest or 1.0), edges, extent(points[bones.body]))
 
 
 def extent(points: Array) -> float:
-    """The longest side of the box around points."""
+    """Return the longest side of the box around points."""
     return float(np.ptp(points, axis=0).max()) if len(points) else 1.0
 
 
 def velocities(robot: Robot, places: Any, q: Array, rates: Array) -> Array:
-    """Velocities of places that a function gives for positions, in a motion with these rates.
+    """Return velocities of places that a function gives for positions, in a motion with these rates.
 
-    Differences forth and back: with a step that moves things by 1e-5 of their size both its errors are near 1e-10.
+    By central differences: with a step that moves things by 1e-5 of their size both its errors are near 1e-10.
     """
     tree = robot.tree
     fastest = float(np.abs(np.asarray(rates) / tree.rate_units).max(initial=0.0))
@@ -157,23 +143,21 @@ def velocities(robot: Robot, places: Any, q: Array, rates: Array) -> Array:
     return (ahead - behind) / (2 * step)
 
 
-def spanning_lines(points: Array) -> list[tuple[int, int]]:
-    """The shortest set of lines that ties all points together."""
-    if len(points) < 2:
-        return []
-    tied, lines = {0}, []
+def spanning_lines(points: Array, tied: Sequence[int] = (0,)) -> list[tuple[int, int]]:
+    """Return the shortest lines that tie all points to those that are tied already, one after the other."""
+    tied, lines = list(tied), []
     distances = np.linalg.norm(points[:, None] - points[None, :], axis=2)
-    while len(tied) < len(points):
-        _, i, j = min((distances[i, j], i, j) for i in tied for j in range(len(points)) if j not in tied)
+    while remaining := sorted(set(range(len(points))) - set(tied)):
+        _, i, j = min((distances[i, j], i, j) for i in tied for j in remaining)
         lines.append((i, j))
-        tied.add(j)
+        tied.append(j)
     return lines
 
 
 def outline(points: Array) -> Array:
-    """Numbers of the corners of the convex polygon around points, in order, in the plane in which they lie best.
+    """Return numbers of the corners of the convex polygon around points, in order, in their plane of best fit.
 
-    None of them if the points lie on a line.
+    None if the points lie on a line.
     """
     from scipy.spatial import ConvexHull
 
@@ -194,16 +178,12 @@ def rim(triangles: Array) -> Array:
     return np.array(loop)
 
 
-def stalks(points: Array, corners: Array) -> list[tuple[int, int]]:
-    """Lines to points that stand out of the polygon of a plate, each from the nearest point that is tied to it."""
+def in_plane(points: Array, corners: Array) -> list[int]:
+    """Return numbers of the points that lie in the plane of a polygon of some of them."""
     middle = points[corners].mean(axis=0)
     normal = np.linalg.svd(points[corners] - middle)[2][2]
     out = np.abs((points - middle) @ normal) > OUT * np.ptp(points, axis=0).max()
-    tied, lines = [i for i in range(len(points)) if i in corners or not out[i]], []
-    for i in sorted(set(range(len(points))) - set(tied), key=lambda i: abs((points[i] - middle) @ normal)):
-        lines.append((min(tied, key=lambda j: float(np.linalg.norm(points[i] - points[j]))), i))
-        tied.append(i)
-    return lines
+    return [i for i in range(len(points)) if i in corners or not out[i]]
 
 
 def is_platform(link: Link) -> bool:
@@ -232,18 +212,25 @@ def link_points(robot: Robot, number: int) -> Array:
 
 
 def slides_out(robot: Robot, link: Link) -> bool:
-    """Whether a link is a rod in a moving sleeve; a carriage on the ground, or without a stroke, runs on a rail."""
-    return link.joint.unit == "m" and not link.strut and link.parent != GROUND and bool(robot.home[link.q.start])
+    """Whether a link is a rod in a sleeve, not a carriage on a rail.
+
+    On the ground rods are links that carry no joint and whose limits exclude the stroke zero.
+    """
+    if link.joint.unit != "m" or link.strut or not robot.home[link.q.start]:
+        return False
+    low, high = link.limits or (0.0, 0.0)
+    carries = any(child.parent == robot.tree.number(link.name) for child in robot.tree.links)
+    return link.parent != GROUND or (low * high > 0 and not carries)
 
 
 def element_places(robot: Robot) -> list[tuple[str, Place, Place]]:
-    """Kind and ends of each element of a robot."""
+    """Return kind and ends of each element of a robot."""
     places = robot.tree.places
     return [(e.kind, places[e.between[0]], places[e.between[1]]) for e in robot.description.element]
 
 
 def coupled_links(robot: Robot) -> list[int]:
-    """Links on coupled joints, each once; struts and cables are lines, and need no mark."""
+    """Return links on coupled joints, each once; struts and cables are lines, and need no mark."""
     tree = robot.tree
     names = dict.fromkeys(
         name for coupling in robot.description.coupling for name in (coupling.joint, *coupling.others)
@@ -252,7 +239,7 @@ def coupled_links(robot: Robot) -> list[int]:
 
 
 def coupled_place(robot: Robot, name: str) -> Place:
-    """Where a coupled joint is: its link; of a strut or a cable, its first end."""
+    """Return the place of a coupled joint: its link; of a strut or a cable, its first end."""
     number = robot.tree.number(name)
     if not robot.tree.links[number].strut:
         return Place(number, np.eye(3), np.zeros(3))
@@ -261,14 +248,12 @@ def coupled_place(robot: Robot, name: str) -> Place:
 
 
 def coupling_labels(robot: Robot, q: Array) -> dict[str, Array]:
-    """Where the name of each coupling stands: half way between its joint and the first of the others."""
+    """Return the place of the name of each coupling: half way between its joint and the first of the others."""
     at = pose(robot.tree, q)
+    joints = {coupling.name: (coupling.joint, coupling.others[0]) for coupling in robot.description.coupling}
     return {
-        coupling.name: sum(
-            (at.of(coupled_place(robot, name))[1] for name in (coupling.joint, coupling.others[0])), np.zeros(3)
-        )
-        / 2
-        for coupling in robot.description.coupling
+        name: np.mean([at.of(coupled_place(robot, joint))[1] for joint in pair], axis=0)
+        for name, pair in joints.items()
     }
 
 
@@ -282,6 +267,7 @@ class _Builder:
         self.edges: list[Edge] = []
         self.faces: list[Face] = []
         self.marks: list[Mark] = []
+        self.planes: list[tuple[Place, Array, list[Array]]] = []  # normals and points in the axes of a place
         self.elastic: list[tuple[int, slice, BodyPoints]] = []
 
     def build(self) -> Skeleton:
@@ -294,6 +280,8 @@ class _Builder:
                 self._joint(j, link, j in motors)
         for loop in robot.closures.loops:
             self._closure(loop)
+        for plane in self.planes:
+            self._plane(*plane)
         for element, (kind, *ends) in zip(robot.description.element, element_places(robot), strict=True):
             first, second = (self._end(end) for end in ends)
             name = "bar" if kind in ("rod", "strut", "cable") else "element"
@@ -348,7 +336,8 @@ class _Builder:
             self._tie(j, first, spanning_lines(points), kind)
             return
         kind = "plate" if link.body.size else kind
-        self._tie(j, first, [*zip(corners, np.roll(corners, -1), strict=True), *stalks(points, corners)], kind)
+        stalks = spanning_lines(points, in_plane(points, corners))
+        self._tie(j, first, [*zip(corners, np.roll(corners, -1), strict=True), *stalks], kind)
         if not link.body.size:
             self.faces.append(Face(tuple(first + corners), kind, j))
 
@@ -370,6 +359,7 @@ class _Builder:
                 self.edges.append(Edge(root, middle, "sleeve", link.parent))
                 self.edges.append(Edge(middle, first + int(np.argmin(rod)), "slide", j))
                 self.marks.append(Mark("prismatic", middle, (arm,), motor))
+                self.marks += [Mark("ground", root)] * on_ground
                 return
             reach = RAIL * self.robot.tree.length
             low, high = link.limits or (stroke - reach, stroke + reach)
@@ -399,14 +389,35 @@ class _Builder:
             self.marks.append(Mark("clamp", point))
         else:
             self.marks.append(Mark("spherical", point))
-        if loop.kind in ("point-on-plane", "planar"):  # the plane around the point where it is at home
-            R, p = self.at_home.of(first)
-            foot = R.T @ (self.at_home.of(second)[1] - p)
-            across = RAIL / 2 * self.robot.tree.length * np.linalg.svd(loop.u1[None, :])[2][1:]
-            corners = [foot + a * across[0] + b * across[1] for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1))]
-            self.faces.append(Face(tuple(self._end(first, corner) for corner in corners), "plane", first.link))
-            if first.link != GROUND:
-                self.edges.append(Edge(self._end(first), self._end(first, foot), "platform", first.link))
+        if loop.kind in ("point-on-plane", "planar"):
+            self._touch(loop)
+
+    def _touch(self, loop: Loop) -> None:
+        """Add a point to the plane on which it slides; loops with one plane share it."""
+        point, axes = self.at_home.of(loop.second)[1], self.at_home.of(loop.first)[0]
+        for place, normal, feet in self.planes:
+            R, p = self.at_home.of(place)
+            foot, tilt = R.T @ (point - p), np.cross(normal, R.T @ axes @ loop.u1)
+            near = abs((foot - feet[0]) @ normal) < TOGETHER * self.robot.tree.length
+            if place.link == loop.first.link and near and np.linalg.norm(tilt) < PARALLEL:
+                feet.append(foot)
+                return
+        self.planes.append((loop.first, loop.u1, [axes.T @ (point - self.at_home.of(loop.first)[1])]))
+
+    def _plane(self, place: Place, normal: Array, feet: list[Array]) -> None:
+        """Draw a rectangle around the points at home that slide on a plane, and the origin of its place."""
+        length = self.robot.tree.length
+        across = np.linalg.svd(normal[None, :])[2][1:]
+        contains_origin = abs(feet[0] @ normal) < TOGETHER * length
+        flat, margin = np.array(feet) @ across.T, RAIL / 2 * length
+        (x0, y0), (x1, y1) = flat.min(axis=0) - margin, flat.max(axis=0) + margin
+        if contains_origin:
+            x0, y0, x1, y1 = min(x0, 0.0), min(y0, 0.0), max(x1, 0.0), max(y1, 0.0)
+        corners = np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]]) @ across + feet[0] @ normal * normal
+        self.faces.append(Face(tuple(self._end(place, corner) for corner in corners), "plane", place.link))
+        if place.link != GROUND and not contains_origin:
+            middle = self._end(place, np.mean(feet, axis=0))
+            self.edges.append(Edge(self._end(place), middle, "platform", place.link))
 
 
 def _merged(marks: Sequence[Mark], points: Array, size: float) -> tuple[Mark, ...]:
@@ -450,11 +461,11 @@ class BodyPoints(Record):
     thickness: float = 0.0  # of a plate whose middle the points are
 
     def displaced(self, e: Array) -> Array:
-        """Places of the points in the axes of the body."""
+        """Return places of the points in the axes of the body."""
         return self.r0 + self.Phi_d @ e
 
     def turned(self, e: Array) -> Array:
-        """Rotation matrices of what is attached at the points."""
+        """Return rotation matrices of what is attached at the points."""
         turns = self.Phi_r @ e
         angle = np.linalg.norm(turns, axis=1)[:, None, None]
         hats = np.cross(np.eye(3)[None], turns[:, None, :])  # rows e_i x turn make the matrix of turn x
@@ -463,11 +474,12 @@ class BodyPoints(Record):
 
 
 def points_of_body(robot: Robot, link: Link, stations: int) -> BodyPoints:
-    """Points that show an elastic body; a beam of several elements has about `stations` of them."""
+    """Return points that show an elastic body; a beam of several elements has about `stations` of them."""
     beam = beam_of(robot, link)
     if beam is not None:
         return beam_points(robot, link, beam, stations)
-    table = modal_of(robot, link)
+    tables = {frame.name: frame.modal for frame in (*robot.description.frame, robot.description.platform) if frame}
+    table = tables.get(link.name)
     if table is not None:
         return modal_points(table)
     body = link.body
@@ -484,16 +496,8 @@ def points_of_body(robot: Robot, link: Link, stations: int) -> BodyPoints:
     )
 
 
-def modal_of(robot: Robot, link: Link) -> schema.Modal | None:
-    """The table of the modal data of a link."""
-    tables = {frame.name: frame.modal for frame in robot.description.frame}
-    if robot.description.platform is not None:
-        tables[robot.description.platform.name] = robot.description.platform.modal
-    return tables.get(link.name)
-
-
 def modal_points(table: schema.Modal) -> BodyPoints:
-    """The nodes of a body given by modes, in a row, on a sheet or around a solid; of very many nodes some."""
+    """Return nodes of a body given by modes, in a row, on a sheet or around a solid; of very many nodes some."""
     data = load_modal(table.file)
     data = data if table.modes is None else data.with_modes(table.modes)
     n = len(data.nodes)
@@ -518,7 +522,7 @@ def modal_points(table: schema.Modal) -> BodyPoints:
 
 
 def _surface(nodes: Array, along: Array, flat: bool) -> Array:
-    """Triangles over a sheet, all looking the same way, or around a solid, looking outwards."""
+    """Return triangles over a sheet, all with normals to one side, or around a solid, with normals outwards."""
     from scipy.spatial import ConvexHull, Delaunay
 
     if not flat:
@@ -537,19 +541,20 @@ def _surface(nodes: Array, along: Array, flat: bool) -> Array:
 
 
 def beam_of(robot: Robot, link: Link) -> schema.Beam | None:
-    """The table of the beam that a link is an element of."""
-    tables = {frame.name: frame.beam for frame in robot.description.frame}
-    return tables.get(file_frame(robot, link.name)) if link.body.by_tip else None
+    """Return the table of the beam that a link is an element of."""
+    name = file_frame(robot, link.name)
+    tables = (frame.beam for frame in robot.description.frame if frame.name == name)
+    return next(tables, None) if link.body.by_tip else None
 
 
 @lru_cache(maxsize=64)
 def _shapes(line: LineNodes, count: int) -> tuple[Array, Array, Array]:
-    """Places and motions of so many sections of an element: many elements of a robot are alike."""
+    """Return places and motions of so many sections of an element; many elements of a robot are identical."""
     return line.shapes(np.linspace(0.0, 1.0, count))
 
 
 def beam_points(robot: Robot, link: Link, beam: schema.Beam, stations: int) -> BodyPoints:
-    """Stations along one element of a beam, with the shape functions of its model, or along all of a reduced one."""
+    """Return stations along one element of a beam by its shape functions, or along all of a reduced beam."""
     line = link.body.inner
     assert isinstance(line, LineNodes)
     if isinstance(line, BeamElement):

@@ -1,4 +1,4 @@
-"""Solids as triangles: cylinders, spheres, boxes, convex bodies, arrows, sweeps."""
+"""Solids as triangles: tubes through rings, and convex bodies."""
 
 from __future__ import annotations
 
@@ -36,15 +36,50 @@ def along(direction: Array) -> Array:
     return np.array([x, hat(z) @ x, z]).T
 
 
-@lru_cache(maxsize=16)
-def _unit_circle(sides: int) -> Array:
-    angles = np.linspace(0, 2 * np.pi, sides, endpoint=False)
-    return np.column_stack([np.cos(angles), np.sin(angles)])
-
-
 def circle(radius: float, sides: int = SIDES) -> Array:
     """Return points of a circle (n x 2)."""
-    return radius * _unit_circle(sides)
+    angles = np.linspace(0, 2 * np.pi, sides, endpoint=False)
+    return radius * np.column_stack([np.cos(angles), np.sin(angles)])
+
+
+def tube(rings: Array) -> Solid:
+    """Return a smooth wall through rings (stations x corners x 3); both ends are flat, with vertices of their own.
+
+    Corners run anticlockwise as seen from the next ring.
+    """
+    return np.concatenate([rings, rings[:1], rings[-1:]]).reshape(-1, 3), tube_faces(*rings.shape[:2])
+
+
+@lru_cache(maxsize=64)
+def tube_faces(stations: int, corners: int) -> Array:
+    """Return the triangles of a tube; its vertices are those of the rings, then the first and the last ring again."""
+    k, after = np.arange(corners), np.roll(np.arange(corners), -1)
+    wall = [np.column_stack([k, after, after + corners]), np.column_stack([k, after + corners, k + corners])]
+    walls = np.concatenate(wall) + corners * np.arange(stations - 1)[:, None, None]
+    end = np.column_stack([np.zeros(corners - 2, dtype=int), k[1:-1], k[2:]]) + stations * corners
+    return np.concatenate([walls.reshape(-1, 3), end[:, ::-1], end + corners])
+
+
+def cylinder(start: Array, end: Array, radius: float, end_radius: float | None = None, sides: int = SIDES) -> Solid:
+    """Return a round bar between two points; with another radius at its end, a cone."""
+    ring = circle(1.0, sides) @ along(np.asarray(end, dtype=float) - start)[:, :2].T
+    return tube(np.stack([start + radius * ring, end + (radius if end_radius is None else end_radius) * ring]))
+
+
+def sphere(centre: Array, radius: float, sides: int = SIDES) -> Solid:
+    """Return a ball."""
+    polar = np.linspace(0, np.pi, sides // 2 + 1)[:, None, None]
+    ring = np.column_stack([circle(1.0, sides), np.ones(sides)])
+    return tube(centre + radius * ring * np.concatenate([np.sin(polar), np.sin(polar), -np.cos(polar)], axis=2))
+
+
+def arrow(start: Array, vector: Array, radius: float) -> Solid:
+    """Return an arrow: a shaft and a head of five radii, or a shorter one where the arrow is short."""
+    length = float(np.linalg.norm(vector))
+    if length < 1e-12:
+        return merged([])
+    neck = start + vector * (1 - min(5 * radius, 0.6 * length) / length)
+    return merged([cylinder(start, neck, radius, sides=12), cylinder(neck, start + vector, 2.4 * radius, 0.0, 12)])
 
 
 def convex(points: Array) -> Solid:
@@ -59,61 +94,10 @@ def convex(points: Array) -> Solid:
     return corners.reshape(-1, 3), np.arange(3 * len(corners)).reshape(-1, 3)
 
 
-def cylinder(start: Array, end: Array, radius: float, end_radius: float | None = None, sides: int = SIDES) -> Solid:
-    """Return a round bar between two points; with another radius at its end, a cone."""
-    direction = np.asarray(end, dtype=float) - start
-    unit, faces = unit_bar(sides)
-    wide = np.where(unit[:, 2:] > 0, radius if end_radius is None else end_radius, radius)
-    points = unit * np.concatenate([wide, wide, np.full_like(wide, np.linalg.norm(direction))], axis=1)
-    return points @ along(direction).T + start, faces
-
-
-@lru_cache(maxsize=16)
-def unit_bar(sides: int) -> Solid:
-    """Return a bar of radius and height 1 along z: a smooth wall, and both ends with vertices of their own."""
-    ring = np.column_stack([circle(1.0, sides), np.zeros(sides)])
-    top = ring + np.array([0.0, 0.0, 1.0])
-    k, after = np.arange(sides), np.roll(np.arange(sides), -1)
-    wall = np.concatenate([np.column_stack([k, after, after + sides]), np.column_stack([k, after + sides, k + sides])])
-    fan = np.column_stack([np.zeros(sides - 2, dtype=int), k[1:-1], k[2:]])
-    return merged([(np.concatenate([ring, top]), wall), (ring, fan[:, ::-1]), (top, fan)])
-
-
-@lru_cache(maxsize=16)
-def _unit_ball(sides: int) -> Solid:
-    rows = sides // 2
-    polar = np.linspace(0, np.pi, rows + 1)
-    ring = circle(1.0, sides)
-    points = np.concatenate([np.column_stack([np.sin(angle) * ring, np.full(sides, np.cos(angle))]) for angle in polar])
-    faces = []
-    for i in range(rows):
-        for k in range(sides):
-            a, b = i * sides + k, i * sides + (k + 1) % sides
-            below, above = [a, a + sides, b + sides], [a, b + sides, b]
-            faces += [below] * (i < rows - 1) + [above] * (i > 0)  # at a pole one of the two has no area
-    return points, np.array(faces)
-
-
-def sphere(centre: Array, radius: float, sides: int = SIDES) -> Solid:
-    """Return a ball."""
-    points, faces = _unit_ball(sides)
-    return points * radius + centre, faces
-
-
 def box(centre: Array, axes: Array, sides: Array) -> Solid:
     """Return a box with these sides along the columns of `axes`."""
     corners = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * np.asarray(sides) / 2
     return convex(corners @ np.asarray(axes).T + centre)
-
-
-def arrow(start: Array, vector: Array, radius: float) -> Solid:
-    """Return an arrow: a shaft and a head of five radii, or a shorter one where the arrow is short."""
-    length = float(np.linalg.norm(vector))
-    if length < 1e-12:
-        return merged([])
-    head = min(5 * radius, 0.6 * length)
-    neck = start + vector * (1 - head / length)
-    return merged([cylinder(start, neck, radius, sides=12), cylinder(neck, start + vector, 2.4 * radius, 0.0, 12)])
 
 
 def hull_solid(points: Array, thickness: float, margin: float) -> Solid:
@@ -126,20 +110,3 @@ def hull_solid(points: Array, thickness: float, margin: float) -> Solid:
     rounded = np.concatenate([corner + circle(margin, 16) for corner in flat]) if margin else flat
     sides = [np.column_stack([rounded, np.full(len(rounded), z)]) for z in (-thickness / 2, thickness / 2)]
     return convex(np.concatenate(sides) @ across + middle)
-
-
-@lru_cache(maxsize=64)
-def sweep_faces(stations: int, corners: int) -> Array:
-    """Return the triangles of a tube through rings of so many corners; its two ends are closed by further rings.
-
-    Vertices are those of the rings one after the other, then the ring of the start and that of the end once more.
-    """
-    faces = []
-    for i in range(stations - 1):
-        for k in range(corners):
-            a, b = i * corners + k, i * corners + (k + 1) % corners
-            faces += [[a, b, b + corners], [a, b + corners, a + corners]]
-    start, end = stations * corners, (stations + 1) * corners
-    for k in range(1, corners - 1):
-        faces += [[start, start + k + 1, start + k], [end, end + k, end + k + 1]]
-    return np.array(faces, dtype=int)

@@ -23,35 +23,26 @@ from parflex.maps.responses import read_responses
 from parflex.parameters.design_numbers import number_at
 from parflex.parameters.robot_file import redesigned, write_design
 from parflex.records import Record
-from parflex.recursion.kinematics import pose
 from parflex.robot.load import with_file_of
 from parflex.robot.robot import Robot
 from parflex.statics.load_case import LoadCase
 from parflex.statics.modes import natural_frequencies
-from parflex.view.colours import MapPoints, coloured
+from parflex.view.colours import MapPoints, coloured, end_effector
 from parflex.view.session import Session
 from parflex.view.viewer import Ask, Viewer, add_button, asking
 
 Array = np.ndarray
+Values = Mapping[str, float]
 
 PREPARING = "Preparing programs for these sliders ..."
-
 REST = 0.4  # s after which a slider rests
-
-HAND_OVER = 0.002  # s in which the thread that sends takes a message; what comes while it does not is sent with it
-
-OF_DESIGNS = ("design", "map", "best", "keep", "swap", "write", "pose", "motors", "named")  # wait for them
-
+HAND_OVER = 0.002  # s in which the thread that sends takes a message; later messages go with the next picture
+OF_DESIGNS = ("design", "map", "best", "keep", "swap", "write", "pose", "motors", "named")  # need the programs
 STEPS = 500  # of a slider
-
 SPARE = 1.1  # of the bar for the largest number that it shows
-
 GOOD, BAD, OTHER, LINE = "#3468a8", "#dc2626", "#b4bac4", "#1f2430"
-
 CELLS = 16  # of the map along each of its axes: from 200 poses on they are found by compiled steps
-
 AROUND = 0.12  # half the side of the map, as share of the robot's size, where no response has a region
-
 MODES = 4  # whose frequencies follow a slider
 
 
@@ -64,10 +55,10 @@ class StudioViewer(Viewer):
         self.desk, self.folder = desk, folder or Path.cwd()
         self.values = dict(desk.start)
         self.shown: DesignRecord | None = None
-        self._impossible = False  # the design that was asked for last cannot be shown
+        self._impossible = False  # the last requested design cannot be shown
         self._moved = -np.inf  # when a design was shown last
-        self._at_rest: list[Callable[[], None]] = []  # what is left to do when no slider moves
-        self._ghost: tuple[Any, Array | None] = (None, None)  # what the pale robot is of, and its vertices
+        self._at_rest: list[Callable[[], None]] = []  # remaining work of a design, done when no slider moves
+        self._ghost: tuple[Any, Array | None] = (None, None)  # the design of the ghost, and its vertices
         super().__init__(desk.robot, at, port=port)
         self.tab.note.content = PREPARING
         self.panel.say(PREPARING)
@@ -75,7 +66,7 @@ class StudioViewer(Viewer):
         self._warming.start()
 
     def _warm(self) -> None:
-        """Beside the page: programs take seconds to make when they are made for the first time."""
+        """Compile programs in a background thread: for the first time they take seconds."""
         try:
             self.desk.warm(self.session)
         finally:
@@ -86,7 +77,7 @@ class StudioViewer(Viewer):
         self._do_design(self.values)
 
     def turn(self) -> None:
-        """As the viewer; wishes about designs wait until programs are there."""
+        """Do a turn of the viewer; requests about designs wait until programs are compiled."""
         held: dict[str, Any] = {}
         if self._warming.is_alive():
             with self._lock:
@@ -96,7 +87,7 @@ class StudioViewer(Viewer):
             self._asked = held | self._asked
 
     def page(self) -> str:
-        """What is seen as a page that opens offline."""
+        """Return the scene as a page that opens offline."""
         self._warming.join()
         if self.shown is None:
             self.turn()
@@ -107,31 +98,30 @@ class StudioViewer(Viewer):
 
     # -- requests --------------------------------------------------------------------------------------
 
-    def _do_design(self, values: Mapping[str, float]) -> None:
-        """Show a design; one that cannot be assembled is told, and the last good robot stays."""
-        self.values, self._impossible, session = dict(values), False, None
+    def _do_design(self, values: Values) -> None:
+        """Show a design; if it cannot be assembled, state so and keep the last valid robot."""
+        self.values, self._impossible, before = dict(values), False, self.session
         try:
-            sight = self.desk.sight(self.session, self.values, self.tab.map.value)
-            if sight is None:
-                session = Session(self.desk.robot_of(self.values), self._pose())
+            sight = self.desk.sight(before, values, self.tab.map.value)
+            session = None if sight is not None else Session(self.desk.robot_of(values), self.desk.place(before))
         except ParflexError as error:
-            self.session.trouble, self._impossible = f"This design cannot be shown: {error}", True
-            self.panel.tell(self.session)
-            self._tell(DesignRecord(self.values, dict.fromkeys(self.desk.units, float("nan")), error.message), None)
-            self._draw(None)
+            before.trouble, self._impossible = f"This design cannot be shown: {error}", True
+            self.panel.tell(before)
+            missing = dict.fromkeys(self.desk.units, float("nan"))
+            self._draw(self._tell(DesignRecord(self.values, missing, error.message), None))
             return
-        points = self._tell(self.desk.look_at(self.values), sight)
+        points = self._tell(self.desk.look_at(values), sight)
         if session is None:
             assert sight is not None
             session = Session(sight.robot, q=sight.q)
-        before, self.session = self.session, session
-        session.servo, session.deformation_scale, session.count = before.servo, before.deformation_scale, before.count
+        session.servo, session.deformation_scale = before.servo, before.deformation_scale
+        self.session = session
         self._draw(points)
         self._at_rest = [self._read_file, super()._list_modes, self._say_where]
         self._modes_are_old, self._moved = True, time.monotonic()
 
     def _tell(self, shown: DesignRecord, sight: DisplayedDesign | None) -> MapPoints | None:
-        """Bars and frequencies of a design, and the range of its map; the map itself is drawn with the robot.
+        """Show bars, frequencies and the range of the map of a design, and return the map, which is drawn later.
 
         A browser writes text at once, but after a message about the scene it draws for a quarter of a second, in which
         text waits: text is sent first.
@@ -141,14 +131,14 @@ class StudioViewer(Viewer):
         with self.server.atomic():
             self.tab.note.content = ""
             if not self._impossible:
-                self.panel.say("")  # how near a singularity is takes too long while a slider moves
+                self.panel.say("")  # the distance to a singularity takes too long while a slider moves
             self.tab.show(shown, np.zeros(0) if sight is None else sight.frequencies, points)
         self.server.flush()
         time.sleep(HAND_OVER)
         return points
 
     def _draw(self, points: MapPoints | None) -> None:
-        """Robot, map and ghost, in one message with what changed of them."""
+        """Send changes of robot, map and ghost in one message."""
         with self.server.atomic():
             self.stage.follow(self.session.scene, self.session.q, self.session.base)
             self.stage.show_map(points)
@@ -156,8 +146,8 @@ class StudioViewer(Viewer):
         self.server.flush()
 
     def _list_modes(self) -> None:
-        """When the slider rests: what takes long, in steps between which a slider may move again."""
-        if time.monotonic() - self._moved < REST:  # the picture of the last move is on its way
+        """Do the remaining work of a design step by step when the slider rests, so that it may move again."""
+        if time.monotonic() - self._moved < REST:  # the picture of the last move is being drawn
             return
         step = self._at_rest.pop(0) if self._at_rest else super()._list_modes
         with suppress(ParflexError):
@@ -170,10 +160,8 @@ class StudioViewer(Viewer):
         return not (self._at_rest or self._modes_are_old)
 
     def _read_file(self) -> None:
-        """The robot with the file of this design, of which only sections were read while the slider moved."""
+        """Load the robot with the file of this design, of which only sections were read while the slider moved."""
         self.session.take(with_file_of(self.session.robot, self.values))
-        if self.session.sagging:
-            self.session.sag(True)
         if not self.panel.play_mode.value:
             self.stage.follow(self.session.scene, self.session.q, self.session.base)
 
@@ -181,27 +169,23 @@ class StudioViewer(Viewer):
         if self.shown is not None and not self.session.trouble:
             self.panel.tell(self.session)
 
-    def _pose(self) -> dict[str, float]:
-        """Where the end effector is, which stays."""
-        return self.desk.place(self.session)
-
     def _show_stored_design(self) -> None:
-        """The robot of the kept design as a ghost."""
-        stored_design = self.desk.kept
-        if stored_design is None or stored_design.values == self.values or self.panel.play_mode.value:
-            ghost_key, vertices = None, None
-        else:
-            ghost_key = stored_design.values, self._pose()
-            vertices = self._ghost[1] if ghost_key == self._ghost[0] else self._vertices_of(stored_design)
-        if ghost_key != self._ghost[0] or ghost_key is None:
-            self.stage.show_ghost(vertices)
-        self._ghost = ghost_key, vertices
+        """Show the robot of the stored design as a ghost."""
+        stored = self.desk.kept
+        if stored is None or stored.values == self.values or self.panel.play_mode.value:
+            self._ghost = None, None
+            self.stage.show_ghost(None)
+            return
+        key = stored.values, self.desk.place(self.session)
+        if key != self._ghost[0]:
+            self._ghost = key, self._vertices_of(stored)
+            self.stage.show_ghost(self._ghost[1])
 
     def _vertices_of(self, design: DesignRecord) -> Array | None:
         try:
             sight = self.desk.sight(self.session, design.values, cells=False)
             robot = self.desk.robot_of(design.values) if sight is None else sight.robot
-            other = Session(robot, self._pose(), None if sight is None else sight.q)
+            other = Session(robot, self.desk.place(self.session), None if sight is None else sight.q)
         except ParflexError:
             return None
         return other.base if len(other.base) == len(self.session.base) else None
@@ -211,7 +195,7 @@ class StudioViewer(Viewer):
 
     def _do_best(self, _: Any) -> None:
         if self.desk.best is not None:
-            self._turn_to(self.desk.best)
+            self._change_to(self.desk.best)
 
     def _do_keep(self, _: Any) -> None:
         self.desk.kept = self.shown
@@ -219,24 +203,22 @@ class StudioViewer(Viewer):
             self.tab.bars.content = response_bars(self.desk, self.shown)
 
     def _do_swap(self, _: Any) -> None:
-        stored_design = self.desk.kept
-        if stored_design is not None:
-            self.desk.kept = self.shown
-            self._turn_to(stored_design)
+        stored, self.desk.kept = self.desk.kept, self.shown if self.desk.kept is not None else None
+        if stored is not None:
+            self._change_to(stored)
 
-    def _turn_to(self, design: DesignRecord) -> None:
+    def _change_to(self, design: DesignRecord) -> None:
         self.tab.set_values(design.values)
         self._do_design(design.values)
 
     def _do_write(self, _: Any) -> None:
         if self._impossible:
             self.tab.note.content = "Not written: this design cannot be shown. Move the slider back."
-            return
-        path = self.desk.write(self.values, self.folder)
-        self.tab.note.content = f"Written: `{path}`"
+        else:
+            self.tab.note.content = f"Written: `{self.desk.write(self.values, self.folder)}`"
 
     def _move(self, goal: Any, but: str) -> None:
-        """Go to a pose; the map around it follows."""
+        """Move to a pose; the map around it follows."""
         super()._move(goal, but)
         if self.shown is not None:
             self._draw(self._tell(self.shown, self.desk.sight(self.session, self.values, self.tab.map.value)))
@@ -246,12 +228,10 @@ class StudioViewer(Viewer):
 class DesignTab:
     """Handles of the tab; `ask(what, value)` is called when a person changes something."""
 
-    def __init__(self, gui: Any, tabs: Any, desk: DesignSession, values: dict[str, float], ask: Ask) -> None:
+    def __init__(self, gui: Any, tabs: Any, desk: DesignSession, values: Values, ask: Ask) -> None:
         self.gui, self.desk, self.ask = gui, desk, ask
-        self.sliders: dict[str, Any] = {}
         with tabs.add_tab("Design"):
-            for key in desk.keys:
-                self.sliders[key] = self._slider(key, values[key])
+            self.sliders = {key: self._slider(key, values[key]) for key in desk.keys}
             self.bars = gui.add_html("")
             self.frequencies = gui.add_html("")  # a browser parses Markdown for longer than it draws this
             self.map = gui.add_checkbox("Map of the lowest frequency", True, disabled=not desk.modes)
@@ -277,73 +257,59 @@ class DesignTab:
         return asking(self.ask, handle, "design", self.values)
 
     def values(self) -> dict[str, float]:
-        """What the sliders say."""
+        """Return the values of the sliders."""
         return {key: self.desk.fitting(key, float(handle.value)) for key, handle in self.sliders.items()}
 
-    def set_values(self, values: dict[str, float]) -> None:
-        """Bring the sliders to a design."""
+    def set_values(self, values: Values) -> None:
+        """Move the sliders to a design."""
         for key, handle in self.sliders.items():
             handle.value = f"{values[key]:g}" if self.desk.file.variables[key].choices else values[key]
 
-    def show(self, shown: DesignRecord, frequencies: Any, points: MapPoints | None) -> None:
-        """Bars, frequencies and the range of the map."""
+    def show(self, shown: DesignRecord, frequencies: Array, points: MapPoints | None) -> None:
+        """Show bars, frequencies and the range of the map."""
         self.bars.content = response_bars(self.desk, shown)
-        self.frequencies.content = line(frequency_line(dict(enumerate(frequencies))))
+        listed = ", ".join(f"{value:.2f}" for value in frequencies)
+        self.frequencies.content = _block(f"Modes here: {listed} Hz" if listed else "")
         note = "" if points is None else f"Map from {points.lowest:.2f} (dark) to {points.highest:.2f} Hz (light)."
-        self.map_note.content = line(note)
+        self.map_note.content = _block(note)
 
 
 def response_bars(desk: DesignSession, shown: DesignRecord) -> str:
-    """All responses; what breaks a limit is red, the design that was kept is grey below."""
-    parts = [_bar(desk, name, shown, desk.kept) for name in shown.responses]
+    """Return all responses as bars: red if a limit is broken, the stored design in grey below."""
     trouble = f'<p style="color:{BAD};margin:4px 0">{escape(shown.reason)}</p>' if shown.reason else ""
-    return line(f"{trouble}{''.join(parts)}")
+    return _block(trouble + "".join(_bar(desk, name, shown.responses[name]) for name in shown.responses))
 
 
-def line(content: str) -> str:
-    """A piece of the tab in its font."""
+def _block(content: str) -> str:
     return f'<div style="font:13px system-ui,sans-serif;padding:3px 12px">{content}</div>' if content else ""
 
 
-def _bar(desk: DesignSession, name: str, shown: DesignRecord, stored_design: DesignRecord | None) -> str:
-    value, before = shown.responses[name], None if stored_design is None else stored_design.responses[name]
+def _bar(desk: DesignSession, name: str, value: float) -> str:
+    before, best = (None if design is None else design.responses[name] for design in (desk.kept, desk.best))
     limits = [limit for limit in desk.limits if limit.name == name]
-    best = None if desk.best is None else desk.best.responses[name]
-    known = [
-        abs(x) for x in (value, before, best, *(limit.value for limit in limits)) if x is not None and math.isfinite(x)
-    ]
-    top = max(known, default=0.0) * SPARE or 1.0
-    broken = any(limit.missed(value) > 0 for limit in limits)
-    rows = [_strip(value, top, BAD if broken else GOOD, 10)]
-    if before is not None:
-        rows.append(_strip(before, top, OTHER, 5))
-    marks = "".join(_mark(limit.value / top, f"limit {limit.value:g}") for limit in limits)
-    change = ""
-    if before is not None and before and math.isfinite(value) and math.isfinite(before):
-        change = f" ({100 * (value / before - 1):+.2f} %)"
-    text = f"{value:.5g} {desk.units[name]}" if math.isfinite(value) else "-"
-    head = f"<b>{escape(name)}</b><span style='float:right'>{escape(text)}{change}</span>"
-    body = f"<div style='position:relative;background:#eef0f4;padding:2px 0'>{''.join(rows)}{marks}</div>"
-    return f"<div style='margin:6px 0'>{head}{body}</div>"
+    numbers = [x for x in (value, before, best, *(limit.value for limit in limits)) if x is not None]
+    top = SPARE * max((abs(x) for x in numbers if math.isfinite(x)), default=0.0) or 1.0
 
+    def width(number: float) -> str:
+        return f"{100 * min(1.0, abs(number) / top) if math.isfinite(number) else 0.0:.2f}%"
 
-def _strip(value: float, top: float, colour: str, height: int) -> str:
-    share = 100 * min(1.0, abs(value) / top) if math.isfinite(value) else 0.0
-    return f"<div style='width:{share:.2f}%;height:{height}px;background:{colour};margin:1px 0'></div>"
-
-
-def _mark(share: float, text: str) -> str:
-    return (
-        f"<div title='{escape(text)}' style='position:absolute;left:{100 * min(1.0, abs(share)):.2f}%;top:0;"
-        f"bottom:0;width:2px;background:{LINE}'></div>"
+    colour = BAD if any(limit.missed(value) > 0 for limit in limits) else GOOD
+    bars = [(value, colour, 10), *([] if before is None else [(before, OTHER, 5)])]
+    strips = "".join(
+        f"<div style='width:{width(number)};height:{height}px;background:{shade};margin:1px 0'></div>"
+        for number, shade, height in bars
     )
-
-
-def frequency_line(frequencies: Mapping[int, float]) -> str:
-    """Frequencies at the pose that is shown."""
-    if not frequencies:
-        return ""
-    return "Modes here: " + ", ".join(f"{value:.2f}" for value in frequencies.values()) + " Hz"
+    marks = "".join(
+        f"<div title='limit {limit.value:g}' style='position:absolute;left:{width(limit.value)};top:0;bottom:0;"
+        f"width:2px;background:{LINE}'></div>"
+        for limit in limits
+    )
+    text = f"{value:.5g} {desk.units[name]}" if math.isfinite(value) else "-"
+    if before and math.isfinite(value) and math.isfinite(before):
+        text += f" ({100 * (value / before - 1):+.2f} %)"
+    head = f"<b>{escape(name)}</b><span style='float:right'>{escape(text)}</span>"
+    body = f"<div style='position:relative;background:#eef0f4;padding:2px 0'>{strips}{marks}</div>"
+    return f"<div style='margin:6px 0'>{head}{body}</div>"
 
 
 @dataclass(frozen=True)
@@ -364,7 +330,7 @@ class Limit:
     upper: bool
 
     def missed(self, value: float) -> float:
-        """How far a value is beyond it, as share of the limit; endless where there is no value."""
+        """Return how far a value exceeds the limit, as share of the limit; infinite without a value."""
         if not np.isfinite(value):
             return np.inf
         return max(0.0, (value - self.value if self.upper else self.value - value) / (abs(self.value) or 1.0))
@@ -372,7 +338,7 @@ class Limit:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DisplayedDesign(Record):
-    """A design as it is seen: robot, positions, frequencies there (Hz), axes of the map, lowest ones of its cells."""
+    """A design as it is displayed: robot, positions, frequencies (Hz), axes of the map, lowest frequencies there."""
 
     robot: Robot
     q: Array
@@ -392,49 +358,43 @@ class DesignSession:
     kept: DesignRecord | None = field(default=None, init=False)  # to compare with
 
     def __post_init__(self) -> None:
-        self.keys = list(self.file.variables)
+        variables = self.file.variables
+        self.keys = list(variables)
         file_values = {key: number_at(self.robot, key, "variables") for key in self.keys}
-        starts = {
-            key: item.start if item.start is not None else file_values[key] for key, item in self.file.variables.items()
-        }
+        starts = {key: file_values[key] if item.start is None else item.start for key, item in variables.items()}
         self.start = {key: self.fitting(key, value) for key, value in starts.items()}
         questions = {name: table.question() for name, table in self.file.responses.items()}
         self.rows = DesignRows(self.robot, self.keys, questions, often=True)
         DesignRows(self.robot, self.keys, questions).check()  # few poses, for which nothing is compiled
         self.units = {name: item.response.unit_of(self.robot, item.argument) for name, item in questions.items()}
-        sides = (("lower", False), ("upper", True))
+        sides = [(item, word) for item in self.file.constraint for word in ("lower", "upper")]
         self.limits = [
-            Limit(item.response, getattr(item, word), upper)
-            for item in self.file.constraint
-            for word, upper in sides
+            Limit(item.response, getattr(item, word), word == "upper")
+            for item, word in sides
             if getattr(item, word) is not None
         ]
-        self.modes = self._modes()
+        try:  # how many frequencies can be shown; none where nothing vibrates
+            self.modes = min(MODES, len(natural_frequencies(self.robot).frequencies))
+        except ParflexError:
+            self.modes = 0
         begin = Session(self.robot)
         self.words = [slider.word for slider in begin.pose_sliders()]
         self._home, self._size = self.place(begin), begin.scene.size
 
-    def _modes(self) -> int:
-        """How many frequencies can be shown; 0 where nothing vibrates."""
-        try:
-            return min(MODES, len(natural_frequencies(self.robot).frequencies))
-        except ParflexError:
-            return 0
-
     def fitting(self, key: str, value: float) -> float:
-        """The value within the bounds of its variable, or the nearest of its choices."""
+        """Return the value within the bounds of its variable, or the nearest of its choices."""
         variable = self.file.variables[key]
         if variable.choices:
             return min(variable.choices, key=lambda choice: abs(choice - value))
         return float(np.clip(value, *variable.bounds))
 
-    def robot_of(self, values: Mapping[str, float]) -> Robot:
-        """The robot of a design; how many freedoms it has, its numbers do not change."""
+    def robot_of(self, values: Values) -> Robot:
+        """Return the robot of a design; its numbers do not change the degrees of freedom."""
         design = redesigned(self.robot, values)
         return replace(design, known_home=design.home, known_mobility=self.robot.mobility)
 
-    def look_at(self, values: Mapping[str, float]) -> DesignRecord:
-        """What a design answers; the best so far is remembered."""
+    def look_at(self, values: Values) -> DesignRecord:
+        """Return the responses of a design, and store the best design so far."""
         result = self.rows({key: np.array([values[key]]) for key in self.keys})
         responses = {name: float(response[0]) for name, response in result.values.items()}
         shown = DesignRecord(dict(values), responses, result.reasons[0])
@@ -443,7 +403,7 @@ class DesignSession:
         return shown
 
     def _merit(self, design: DesignRecord | None) -> tuple[float, float]:
-        """Less is better: how far limits are missed, then the objective."""
+        """Return how far limits are exceeded, then the objective; less is better."""
         if design is None:
             return np.inf, np.inf
         missed = sum(limit.missed(design.responses[limit.name]) for limit in self.limits)
@@ -461,15 +421,15 @@ class DesignSession:
         known = session.place()
         return {word: known[word] for word in self.words}
 
-    def sight(self, session: Session, values: Mapping[str, float], cells: bool = True) -> DisplayedDesign | None:
-        """A design as it is seen: its robot where the end effector is, frequencies there, and those of the map.
+    def sight(self, session: Session, values: Values, cells: bool = True) -> DisplayedDesign | None:
+        """Return a design with its robot at the pose of a session, frequencies there and those of the map.
 
-        By programs, without reading its file again; None where they do not cover it.
+        Compiled programs compute it without reading its file again; None where they do not cover it.
         """
         place = self.place(session)
         if not self.modes or not place:
             return None
-        axes = self._axes(place) if cells else {}
+        axes = {word: self._axis(word) for word in [word for word in "xyz" if word in place][:2]} if cells else {}
         mesh = np.meshgrid(*axes.values(), indexing="ij") if axes else []
         poses = np.tile(np.array(list(place.values())), ((mesh[0].size if mesh else 0) + 2, 1))
         poses[1] = list(self._home.values())
@@ -484,48 +444,40 @@ class DesignSession:
             return None
         if found.status[0] == UNREACHABLE:
             where = ", ".join(f"{word} = {value:.4g}" for word, value in place.items())
-            raise UnreachableError(
-                f"{where} cannot be reached by this design", key="pose", value=where, hint="move the slider back"
-            )
+            text = f"{where} cannot be reached by this design"
+            raise UnreachableError(text, key="pose", value=where, hint="move the slider back")
         here, home = batch.whole[:2]
         if not np.isfinite(here).all():
             return None
         robot = batch.numbers.robot_of(0, home if np.isfinite(home).all() else here)
-        robot = with_file_of(robot, values, sections_alone=True)  # beams are drawn as thick as they are
+        robot = with_file_of(robot, values, sections_alone=True)  # beams are drawn to scale
         frequencies = found.modal("frequency", self.modes)
         lowest = frequencies[0] if np.isfinite(frequencies[0]).all() else np.zeros(0)
         return DisplayedDesign(robot, here, lowest, axes, frequencies[2:, 0])
 
     def coloured(self, sight: DisplayedDesign) -> MapPoints | None:
-        """The map as points in the plane of the end effector."""
+        """Return the map as points in the plane of the end effector."""
         good = np.isfinite(sight.lowest)
         if not good.any():
             return None
-        tree = sight.robot.tree
-        _, centre = pose(tree, sight.q).of(tree.places[tree.end_effector])
-        points = np.tile(np.asarray(centre, dtype=float), (int(good.sum()), 1))
+        points = np.tile(np.asarray(end_effector(sight.robot, sight.q), dtype=float), (int(good.sum()), 1))
         for word, grid in zip(sight.axes, np.meshgrid(*sight.axes.values(), indexing="ij"), strict=True):
             points[:, "xyz".index(word)] = grid.ravel()[good]
         return coloured(points, sight.lowest[good], min(float(axis[1] - axis[0]) for axis in sight.axes.values()))
 
-    def _axes(self, place: Mapping[str, float]) -> dict[str, Array]:
-        return {word: self._axis(word) for word in [word for word in ("x", "y", "z") if word in place][:2]}
-
     def _axis(self, word: str) -> Array:
-        """Places of the map along a coordinate: over the region of a response, else around home."""
+        """Return places of the map along a coordinate: over the region of a response, else around home."""
         for table in self.file.responses.values():
             span = table.region.get(word)
             if isinstance(span, list) and span[0] != span[1]:
                 return np.linspace(float(span[0]), float(span[1]), CELLS)
-        tree = self.robot.tree
-        _, home = pose(tree, self.robot.home).of(tree.places[tree.end_effector])
-        middle, reach = float(home["xyz".index(word)]), AROUND * self._size
-        return np.linspace(middle - reach, middle + reach, CELLS)
+        middle = float(end_effector(self.robot, self.robot.home)["xyz".index(word)])
+        return np.linspace(middle - AROUND * self._size, middle + AROUND * self._size, CELLS)
 
-    # -- keeping ---------------------------------------------------------------------------------------
+    # -- programs and files ----------------------------------------------------------------------------
 
     def warm(self, session: Session) -> None:
-        """Have all programs made that sliders will need: for the first design and for one beside it."""
+        """Compile all programs that sliders will need: for the first design and for a slightly different one."""
         for share in (0.0, 1e-3):
             values = {key: self.start[key] + share * np.ptp(self.file.variables[key].bounds) for key in self.keys}
             fitting = {key: self.fitting(key, value) for key, value in values.items()}
@@ -533,8 +485,8 @@ class DesignSession:
                 self.sight(session, fitting)
                 self.rows({key: np.array([value]) for key, value in fitting.items()})
 
-    def write(self, values: Mapping[str, float], folder: Path) -> Path:
-        """The robot file of a design, under a name that is free."""
+    def write(self, values: Values, folder: Path) -> Path:
+        """Write the robot file of a design under an unused name, and return its path."""
         for number in range(1, 1000):
             target = folder / f"{self.robot.name}-design-{number}.toml"
             if not target.exists():
@@ -547,10 +499,5 @@ def check_robot(file: DesignFile, robot: Robot, design: Any) -> None:
     """Refuse a design of another robot."""
     known = Path(file.robot).stem if file.robot else robot.name
     if known not in (robot.name, Path(robot.file).stem):
-        raise InputError(
-            f"the design is of '{file.robot}'",
-            file=str(design),
-            key="robot",
-            value=file.robot,
-            hint=f"show it with 'parflex view {file.robot}', or change its 'robot'",
-        )
+        hint = f"show it with 'parflex view {file.robot}', or change its 'robot'"
+        raise InputError(f"the design is of '{file.robot}'", file=str(design), key="robot", value=file.robot, hint=hint)

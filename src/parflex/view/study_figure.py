@@ -15,7 +15,7 @@ from parflex.errors import InputError
 from parflex.simulation.runs import Run
 from parflex.statics.modes import Modes
 from parflex.trajectories.trajectory import Trajectory
-from parflex.view.style import LINES, MEASURED, REST, TEXT, drawing, legend_above
+from parflex.view.style import INK, LINES, REST, TEXT, drawing, legend_above, name_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,23 +77,20 @@ def draw_sensitivities(found: Sensitivities, path: str | Path | None = None, wid
     """
     word = "elasticity" if found.value else "derivative"
     keys = found.sorted_keys[:MOST]
-    values = np.array([found.sensitivities[key][word] or 0.0 for key in keys])
-    places = np.arange(len(keys))[::-1]
+    values = [found.sensitivities[key][word] or 0.0 for key in keys]
     several = f", {found.multiplicity} equal values" if found.multiplicity > 1 else ""
     with drawing(path, 1.0 + 0.26 * len(keys), width) as figure:
         panel = figure.subplots()
-        panel.barh(places, values, color=[LINES[1] if value < 0 else LINES[0] for value in values], height=0.62)
-        for place, key in zip(places, keys, strict=True):
+        rows = name_rows(panel, keys)
+        panel.barh(rows, values, color=[LINES[1] if value < 0 else LINES[0] for value in values], height=0.62)
+        for row, key in zip(rows, keys, strict=True):
             if key in found.directional:
                 entry = found.sensitivities[key]  # an elasticity is a derivative times a factor
                 derivative, elasticity = entry["derivative"], entry["elasticity"]
-                ends = np.array(found.directional[key]) * (
-                    elasticity / derivative if elasticity and derivative else 1.0
-                )
-                panel.plot([ends[0], ends[-1]], [place, place], color=MEASURED, lw=1.2, marker="|", ms=8)
-        panel.axvline(0.0, color=MEASURED, lw=0.8)
-        panel.set_yticks(places, keys)
-        panel.grid(axis="y", visible=False)
+                factor = elasticity / derivative if elasticity and derivative else 1.0
+                ends = factor * np.array(found.directional[key])
+                panel.plot([ends[0], ends[-1]], [row, row], color=INK, lw=1.2, marker="|", ms=8)
+        panel.axvline(0.0, color=INK, lw=0.8)
         panel.set_xlabel("elasticity (% per %)" if found.value else f"derivative ({found.unit} per unit of the key)")
         panel.set_title(f"{found.response} = {found.value:.5g} {found.unit}{several}")
     return figure
@@ -118,14 +115,15 @@ def draw_convergence(
     """
     steps = refinement_steps(refined)
     elements = [int(step["elements"]) for step in steps]
-    left = [step.get("remaining", step.get("frequency_error")) for step in steps]
+    remaining = [step.get("remaining", step.get("frequency_error")) for step in steps]
     word = "estimate of the error left" if "remaining" in steps[0] else "error of the mean frequency"
     with drawing(path, 3.2, width, title) as figure:
         panel = figure.subplots()
         for k, values in enumerate(_parts(steps)):
-            panel.loglog(elements, _shown(values), ".-", color=REST, lw=0.9, label="each alone" if k == 0 else None)
-        panel.loglog(elements, _shown([step["change"] for step in steps]), "o-", color=LINES[0], label="largest change")
-        panel.loglog(elements, _shown(left), "s--", color=LINES[1], label=word)
+            panel.loglog(elements, _logarithmic(values), ".-", color=REST, lw=0.9, label="" if k else "each alone")
+        changes = _logarithmic([step["change"] for step in steps])
+        panel.loglog(elements, changes, "o-", color=LINES[0], label="largest change")
+        panel.loglog(elements, _logarithmic(remaining), "s--", color=LINES[1], label=word)
         panel.set_xticks(elements, [str(number) for number in elements])
         panel.minorticks_off()
         panel.set_xlabel("elements in each of the file")
@@ -159,7 +157,7 @@ def _parts(steps: Sequence[Mapping[str, Any]]) -> list[list[float | None]]:
     return [[step["changes"].get(kind) for step in steps] for kind in sorted(kinds)]
 
 
-def _shown(values: Sequence[float | None]) -> Array:
+def _logarithmic(values: Sequence[float | None]) -> Array:
     """Return numbers for a logarithmic axis; what is unknown or infinite is left out."""
     numbers = np.array([np.nan if value is None else float(value) for value in values])
     return np.where(np.isfinite(numbers), np.maximum(numbers, LEAST), np.nan)
@@ -182,9 +180,8 @@ def draw_timing(plan: Trajectory, path: str | Path | None = None, width: str = T
     """
     timing: Any = plan.timing
     if timing is None:
-        raise InputError(
-            "this motion is not time-optimal", key="plan", value=plan.name, hint='plan "time-optimal" first'
-        )
+        hint = 'plan "time-optimal" first'
+        raise InputError("this motion is not time-optimal", key="plan", value=plan.name, hint=hint)
     with drawing(path, 5.2, width) as figure:
         phases, efforts = figure.subplots(2, 1)
         _phase_plane(phases, timing)

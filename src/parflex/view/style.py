@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
@@ -35,7 +35,7 @@ BRAND = (52, 104, 168)
 
 # Colours of lines in figures: distinct for colour-blind readers, and in print without colour
 LINES = ("#3468a8", "#d55e00", "#14777f", "#8a5fa8", "#c98a1b", "#5a6270")
-REST, MEASURED, INK = "#b4bac4", "#1f2430", "#2b3240"
+REST, INK = "#b4bac4", "#2b3240"
 FORMATS = (".svg", ".pdf", ".png")
 COLUMN, TEXT = "column", "text"
 WIDTHS = {COLUMN: 3.5, TEXT: 7.2}  # inches of one column and of both of a page
@@ -65,7 +65,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-_one_at_a_time = threading.RLock()  # settings of matplotlib are those of all threads
+_drawing = threading.RLock()  # settings of matplotlib are those of all threads
 
 
 @contextmanager
@@ -75,13 +75,13 @@ def figure_style() -> Iterator[None]:
     from cycler import cycler
 
     settings: Any = {**SETTINGS, "axes.prop_cycle": cycler(color=LINES)}
-    with _one_at_a_time, matplotlib.rc_context(settings):
+    with _drawing, matplotlib.rc_context(settings):
         yield
 
 
 @contextmanager
 def drawing(path: str | Path | None, height: float, width: str = TEXT, title: str = "") -> Iterator[Any]:
-    """Give an empty figure to draw in; it gets the title, and is written where a path is given."""
+    """Yield an empty figure to draw in; set its title, and write it if there is a path."""
     if width not in WIDTHS:
         raise InputError(f"there is no width '{width}'", key="width", value=width, hint="give 'column' or 'text'")
     target = None if path is None else picture_path(path)
@@ -117,16 +117,22 @@ def legend_above(panel: Any, count: int) -> None:
     panel.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=columns, borderaxespad=0.0, handlelength=1.4)
 
 
+def name_rows(panel: Any, names: Sequence[str]) -> range:
+    """Label rows by names, the first at the top, and return their heights."""
+    rows = range(len(names) - 1, -1, -1)
+    panel.set_yticks(rows, names)
+    panel.set_ylim(-0.7, len(names) - 0.3)
+    panel.grid(axis="y", visible=False)
+    panel.tick_params(axis="y", length=0)
+    return rows
+
+
 def picture_path(path: str | Path) -> Path:
     """Return the path of a picture; formats that cannot be written are refused."""
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
-        raise InputError(
-            f"'{path.suffix}' is not a supported picture format",
-            key="output",
-            value=str(path),
-            hint="use " + ", ".join(FORMATS),
-        )
+        message, hint = f"'{path.suffix}' is not a supported picture format", "use " + ", ".join(FORMATS)
+        raise InputError(message, key="output", value=str(path), hint=hint)
     return path
 
 
@@ -143,5 +149,5 @@ def svg_of(figure: Any) -> str:
     text = StringIO()
     with figure_style():
         figure.savefig(text, format="svg", metadata={"Date": None})
-    found = re.sub(r' id="[a-z]+(2d)?_\d+"|<metadata>.*?</metadata>', "", text.getvalue(), flags=re.DOTALL)
-    return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", found[found.index("<svg") :])
+    svg = re.sub(r' id="[a-z]+(2d)?_\d+"|<metadata>.*?</metadata>', "", text.getvalue(), flags=re.DOTALL)
+    return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", svg[svg.index("<svg") :])

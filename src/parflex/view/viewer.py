@@ -15,17 +15,26 @@ from parflex.robot.robot import Robot
 from parflex.view.browser_scene import Stage
 from parflex.view.server import start_server, stop_server
 from parflex.view.session import Playback, Session, Slider
+from parflex.view.solids import merged
 from parflex.view.style import BRAND
 
 Array = np.ndarray
-
-FRAME = 1 / 30  # seconds between pictures
-
-LOOK = 0.5  # seconds between checks of the robot file
-
 Ask = Callable[[str, Any], None]
 
+FRAME = 1 / 30  # seconds between pictures
+LOOK = 0.5  # seconds between checks of the robot file
+MOST_FRAMES = 900  # of a recorded run
 PLAY_HINT = "A cycle takes the seconds below, not its real period."
+SERVO_HINT = "Stiffness of the servos that hold the motors; 0 locks them. A rigid robot needs it for modes."
+PAGE_HINT = "An HTML page that opens offline; a playing mode or run keeps playing in it."
+
+
+class RecordedFrame(NamedTuple):
+    """Vertices of all meshes, positions, and triangles of beams by colour of their stress, where that is shown."""
+
+    vertices: Array
+    q: Array
+    levels: list[Array] | None = None
 
 
 class Viewer:
@@ -47,11 +56,11 @@ class Viewer:
         self.run = run
         self.reload, self.watched = reload, watched
         self._stamp = _stamp(watched)
-        self._looked = time.monotonic()
+        self._looked = self._clock = time.monotonic()
         self._asked: dict[str, Any] = {}
         self._lock = threading.Lock()
-        self._wanted = threading.Event()  # set by each wish
-        self._phase, self._clock = 0.0, time.monotonic()
+        self._wanted = threading.Event()  # set by each request
+        self._phase = 0.0
         self._modes_are_old = False
         self.server = start_server(port, robot.name)
         try:
@@ -77,12 +86,9 @@ class Viewer:
         if mode is not None:
             names = self.session.mode_names()
             if mode > len(names):
-                raise InputError(
-                    self.session.trouble or f"mode {mode} is requested, but the robot shows {len(names)} here",
-                    key="mode",
-                    value=mode,
-                    hint="give a lower number" if names else "choose a flexible robot",
-                )
+                text = f"mode {mode} is requested, but the robot shows {len(names)} here"
+                hint = "give a lower number" if names else "choose a flexible robot"
+                raise InputError(self.session.trouble or text, key="mode", value=mode, hint=hint)
             self.panel.mode.value = names[mode - 1]
             self.panel.amplitude.value = amplitude
             self.panel.play_mode.value = True
@@ -91,20 +97,20 @@ class Viewer:
             self.panel.play_run.value = True
 
     def ask(self, what: str, value: Any) -> None:
-        """Note what a person asks for; of several wishes of one kind the last counts."""
+        """Note a request of a person; of several requests of one kind the last counts."""
         with self._lock:
             self._asked.pop(what, None)
             self._asked[what] = value
         self._wanted.set()
 
     def watch(self, seconds: float | None = None) -> None:
-        """Run until interrupted, or for some seconds: a turn for each picture, and at once when something is asked."""
-        end = None if seconds is None else time.monotonic() + seconds
-        while end is None or time.monotonic() < end:
-            begun = time.monotonic()
+        """Run until interrupted, or for some seconds: a turn for each picture, and at once upon a request."""
+        end = np.inf if seconds is None else time.monotonic() + seconds
+        while time.monotonic() < end:
+            start = time.monotonic()
             self._wanted.clear()
             self.turn()
-            self._wanted.wait(max(0.0, FRAME - (time.monotonic() - begun)))
+            self._wanted.wait(max(0.0, FRAME - (time.monotonic() - start)))
 
     def turn(self) -> None:
         """Handle requests, check the file, and show the next frame of the animation."""
@@ -119,15 +125,14 @@ class Viewer:
         if self._modes_are_old and not requests:  # while a slider is dragged, the list is not needed
             self._list_modes()
         self._look_at_file()
-        now = time.monotonic()
-        passed, self._clock = now - self._clock, now
+        passed, self._clock = time.monotonic() - self._clock, time.monotonic()
         if self.panel.play_mode.value:
             self._phase += 2 * np.pi * passed / self.panel.cycle.value
-            self.stage.move(self._mode_picture())
+            self.stage.move(self._in_mode(self._phase).vertices)
         elif self.run is not None and self.panel.play_run.value:
             later = self.panel.time.value + passed * self.panel.speed.value
             self.panel.time.value = later if later <= self.run.duration else 0.0
-            self._show_run()
+            self._do_time(None)
 
     # -- opening and reloading -------------------------------------------------------------------------
 
@@ -139,20 +144,19 @@ class Viewer:
         self.panel.tell(self.session)
 
     def _first_tab(self, tabs: Any) -> None:
-        """A tab before all others, for those who have one."""
+        """Add a tab before all others; the studio does."""
 
     def _look_at_file(self) -> None:
-        """Load a changed robot file; a broken one is told, and the last good robot stays."""
+        """Load a changed robot file; if it is invalid, state the error and show the last valid robot."""
         if self.watched is None or self.reload is None or time.monotonic() - self._looked < LOOK:
             return
         self._looked = time.monotonic()
         stamp = _stamp(self.watched)
-        if stamp == self._stamp or stamp is None:
+        if stamp in (self._stamp, None):
             return
         self._stamp = stamp
         try:
-            robot = self.reload()
-            session = Session(robot)
+            session = Session(self.reload())
         except ParflexError as error:
             self.session.trouble = f"The file changed and cannot be used: {error}"
             self.panel.tell(self.session)
@@ -172,18 +176,14 @@ class Viewer:
         self._move(goal, "")
 
     def _move(self, goal: str | Mapping[str, float], but: str) -> None:
-        """Go to a pose; a person who has to wait is told why."""
-        patience = threading.Timer(0.4, self.panel.say, ["Solving for this pose ..."])
-        patience.start()
+        """Move to a pose; sliders follow, except those that a person just moved."""
         reached = self.session.move(goal)
-        patience.cancel()
-        patience.join()
         self.stage.show_mark(self.session.asked)
         self.panel.tell(self.session)
         if not reached:
             return
-        self.stage.move(self.session.base)
-        self.stage.place_tool(self.session.q)
+        self._show_still()
+        self.stage.place_axes(self.session.q)
         self.panel.follow(self.session, but)
         self._modes_are_old = True
         self._do_reactions(self.panel.reactions.value)
@@ -191,12 +191,11 @@ class Viewer:
         self._do_ghost(self.panel.ghost.value)
 
     def _list_modes(self) -> None:
-        """Modes are computed if a robot is flexible or its motors are servo-held."""
+        """List the modes if the robot is flexible or its motors are held by servos."""
         session = self.session
         self._modes_are_old = False
         if not session.robot.tree.elastic and session.servo is None:
-            note = "This robot is rigid: give its motors a stiffness below to see its vibration modes."
-            self.panel.list_modes([], note)
+            self.panel.list_modes([], "This robot is rigid: give its motors a stiffness below to see vibration modes.")
             return
         before, session.trouble = session.trouble, ""
         names = session.mode_names()
@@ -205,7 +204,6 @@ class Viewer:
         self.panel.list_modes(names, note)
 
     def _do_mode(self, name: str) -> None:
-        self._phase = np.pi / 2
         self._show_still()
 
     def _do_play_mode(self, on: bool) -> None:
@@ -215,9 +213,6 @@ class Viewer:
         self._do_ghost(self.panel.ghost.value)
         if not on:
             self._show_still()
-
-    def _mode_picture(self) -> Array:
-        return self.session.in_mode(self.panel.mode_number(), self._phase, self.panel.amplitude.value / 100)
 
     def _show_still(self) -> None:
         self.stage.move(self.session.base)
@@ -231,20 +226,9 @@ class Viewer:
             self.panel.play_mode.value = False
             self._do_ghost(False)
 
-    def _do_time(self, value: float) -> None:
-        self._show_run()
-
-    def _show_run(self) -> None:
+    def _do_time(self, _: Any) -> None:
         assert self.run is not None
-        moment = self.panel.time.value
-        self.stage.move(self.session.in_run(self.run, moment))
-        self.stage.place_tool(self.run.positions(moment))
-        self.stage.colour_beams(self._colours(moment))
-
-    def _colours(self, moment: float) -> list[Array] | None:
-        """Of the beams at a time of a run, where that is asked for and known."""
-        shown = self.panel.stress.value and self.run is not None and self.run.largest_stress
-        return self.session.stresses(self.run, moment)[0] if shown else None
+        self._show(self._in_run(self.run, self.panel.time.value))
 
     def _do_sag(self, on: bool) -> None:
         self.session.sag(on, self.panel.scale.value)
@@ -255,15 +239,14 @@ class Viewer:
     def _do_scale(self, value: float) -> None:
         self._do_sag(self.panel.sag.value)
         if self.run is not None:
-            self._show_run()
+            self._do_time(None)
 
     def _do_ghost(self, on: bool) -> None:
-        self.stage.show_ghost(
-            self.session.scene.vertices(self.session.q) if on and self.panel.play_mode.value else None
-        )
+        shown = on and self.panel.play_mode.value
+        self.stage.show_ghost(self.session.scene.vertices(self.session.q) if shown else None)
 
     def _do_reactions(self, on: bool) -> None:
-        vertices, faces, note = self.session.reactions() if on else (np.zeros((0, 3)), np.zeros((0, 3), dtype=int), "")
+        vertices, faces, note = self.session.reactions() if on else (*merged([]), "")
         self.stage.show_arrows(vertices, faces)
         self.stage.name_couplings(self.session.coupling_efforts if on else {})
         self.panel.reaction_note.content = note
@@ -274,27 +257,43 @@ class Viewer:
         self.stage.colour_beams(levels)
         self.panel.stress_note.content = note
 
-    # -- saving ----------------------------------------------------------------------------------------
+    # -- frames and saving -----------------------------------------------------------------------------
+
+    def _in_mode(self, phase: float) -> RecordedFrame:
+        number, amplitude = self.panel.mode_number(), self.panel.amplitude.value / 100
+        return RecordedFrame(self.session.in_mode(number, phase, amplitude), self.session.q)
+
+    def _in_run(self, run: Playback, moment: float) -> RecordedFrame:
+        stressed = self.panel.stress.value and run.largest_stress
+        levels = self.session.stresses(run, moment)[0] if stressed else None
+        return RecordedFrame(self.session.in_run(run, moment), run.positions(moment), levels)
+
+    def _show(self, frame: RecordedFrame) -> None:
+        self.stage.move(frame.vertices)
+        self.stage.place_axes(frame.q)
+        if frame.levels is not None:
+            self.stage.colour_beams(frame.levels)
 
     def pictures(self) -> tuple[list[RecordedFrame], float]:
-        """What plays now, and the seconds between two pictures; none if nothing plays."""
+        """Return the frames of what plays now, and the seconds between two of them; none if nothing plays."""
         if self.panel.play_mode.value:
-            cycle, amplitude = self.panel.cycle.value, self.panel.amplitude.value / 100
-            phases = 2 * np.pi * np.arange(0, 1, FRAME / cycle)
-            number, q = self.panel.mode_number(), self.session.q
-            return [RecordedFrame(self.session.in_mode(number, phase, amplitude), q) for phase in phases], FRAME
+            phases = 2 * np.pi * np.arange(0, 1, FRAME / self.panel.cycle.value)
+            return [self._in_mode(phase) for phase in phases], FRAME
         if self.run is not None and self.panel.play_run.value:
-            count = min(int(self.run.duration / FRAME / self.panel.speed.value) + 1, 900)
+            seconds = self.run.duration / self.panel.speed.value
+            count = min(int(seconds / FRAME) + 1, MOST_FRAMES)
             moments = np.linspace(0, self.run.duration, count)
-            wait = self.run.duration / max(count - 1, 1) / self.panel.speed.value
-            run = self.run
-            parts = ((self.session.in_run(run, t), run.positions(t), self._colours(float(t))) for t in moments)
-            return [RecordedFrame(*part) for part in parts], wait
+            return [self._in_run(self.run, float(t)) for t in moments], seconds / max(count - 1, 1)
         return [], 0.0
 
     def page(self) -> str:
-        """What is seen as a page that opens offline."""
-        return recorded_page(self.server, self.stage, *self.pictures())
+        """Return the scene as a page that opens offline and plays what plays now."""
+        serializer = self.server.get_scene_serializer()
+        frames, wait = self.pictures()
+        for frame in frames:
+            self._show(frame)
+            serializer.insert_sleep(wait)
+        return str(serializer.as_html())
 
     def _do_page(self, client: Any) -> None:
         client.send_file_download(f"{self.session.robot.name}.html", self.page().encode(), save_immediately=True)
@@ -304,7 +303,7 @@ class Viewer:
 
 
 def _send_picture(client: Any, name: str) -> None:
-    """Let the browser draw once more, and give it the picture as a file."""
+    """Let the browser draw once more, and send it the picture as a file."""
     import imageio.v3 as imageio
 
     camera = client.camera
@@ -317,7 +316,7 @@ def _send_picture(client: Any, name: str) -> None:
 
 
 def _stamp(path: Path | None) -> tuple[int, int] | None:
-    """What changes when a file is written."""
+    """Return what changes when a file is written."""
     try:
         status = None if path is None else path.stat()
     except OSError:
@@ -326,7 +325,7 @@ def _stamp(path: Path | None) -> tuple[int, int] | None:
 
 
 def asking(ask: Ask, handle: Any, what: str, value: Callable[[], Any] | None = None) -> Any:
-    """Request changes that a person made; those of the program are not requested."""
+    """Request changes that a person made, not those of the program."""
 
     @handle.on_update
     def _(event: Any) -> None:
@@ -349,41 +348,33 @@ class Panel:
     """Tabs for pose, modes, a run and what is shown; `ask(what, value)` is called when a person changes something."""
 
     def __init__(
-        self,
-        server: Any,
-        session: Session,
-        ask: Ask,
-        duration: float | None,
-        first: Callable[[Any], None] | None = None,
+        self, server: Any, session: Session, ask: Ask, duration: float | None, first: Callable[[Any], None]
     ) -> None:
-        self.gui = server.gui
-        self.ask = ask
+        self.gui, self.ask, robot = server.gui, ask, session.robot
         self.gui.reset()
         self.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=BRAND, control_width="medium")
         self.gui.main_panel.dock_right()
-        robot = session.robot
         self.gui.set_panel_label(f"parflex: {robot.name}")
-        self.title = self.gui.add_markdown(f"**{robot.description.title or robot.name}**")
+        self.gui.add_markdown(f"**{robot.description.title or robot.name}**")
         self.status = self.gui.add_markdown("")
         tabs = self.gui.add_tab_group()
-        if first is not None:
-            first(tabs)
+        first(tabs)
         with tabs.add_tab("Pose"):
             self._pose(session)
         with tabs.add_tab("Modes"):
-            self._modes(session)
+            self._modes()
         if duration is not None:
             with tabs.add_tab("Run"):
-                self._run(duration)
+                self._run(max(duration, 1e-6))
         with tabs.add_tab("Show"):
-            self._show(session)
+            self._show(bool(robot.tree.elastic))
 
     def _asking(self, handle: Any, what: str, value: Callable[[], Any] | None = None) -> Any:
         return asking(self.ask, handle, what, value)
 
     def _pose(self, session: Session) -> None:
         names = list(dict.fromkeys(["home", *session.robot.description.poses]))
-        self.pose = self._asking(self.gui.add_dropdown("Pose of the file", names, initial_value=names[0]), "named")
+        self._asking(self.gui.add_dropdown("Pose of the file", names, initial_value=names[0]), "named")
         self.pose_sliders: dict[str, Any] = {}
         self.motor_sliders: dict[str, Any] = {}
         for title, sliders, handles, what in (
@@ -398,84 +389,63 @@ class Panel:
     def _slider(self, slider: Slider, what: str, handles: dict[str, Any]) -> Any:
         digits = int(3 - np.floor(np.log10(max(slider.high - slider.low, 1e-9))))
         step = 10.0**-digits
-        handle = self.gui.add_slider(
-            f"{slider.word} ({slider.unit})",
-            min=round(slider.low - step / 2, digits),
-            max=round(slider.high + step / 2, digits),
-            step=step,
-            initial_value=round(slider.value, digits),
-        )
-        word = slider.word
-        every = what == "pose"  # a rotation is given whole; a motor is given alone, the others stay or follow
+        low, high = round(slider.low - step / 2, digits), round(slider.high + step / 2, digits)
+        label, value = f"{slider.word} ({slider.unit})", round(slider.value, digits)
+        handle = self.gui.add_slider(label, min=low, max=high, step=step, initial_value=value)
 
-        def asked() -> dict[str, float]:
-            return {name: slider.value for name, slider in handles.items()} if every else {word: handle.value}
+        def goal() -> dict[str, float]:  # a pose is given whole; a motor is given alone, the others stay or follow
+            return {name: item.value for name, item in handles.items() if what == "pose" or item is handle}
 
-        return self._asking(handle, what, asked)
+        return self._asking(handle, what, goal)
 
-    def _modes(self, session: Session) -> None:
+    def _modes(self) -> None:
         self.frequencies = self.gui.add_markdown("")
         self.mode = self._asking(self.gui.add_dropdown("Mode", ["none"], initial_value="none"), "mode")
         self.play_mode = self._asking(self.gui.add_checkbox("Play the mode", False, hint=PLAY_HINT), "play-mode")
         self.amplitude = self.gui.add_slider("Amplitude (% of size)", 0.0, 20.0, 0.5, 6.0)
         self.cycle = self.gui.add_slider("Seconds a cycle", 0.5, 6.0, 0.1, 2.0)
-        self.servo = self._asking(
-            self.gui.add_number(
-                "Servo stiffness (N/m, N m)",
-                0.0,
-                min=0.0,
-                hint="Stiffness of the servos that hold the motors; 0 locks them. A rigid robot needs it for modes.",
-            ),
-            "servo",
-        )
+        servo = self.gui.add_number("Servo stiffness (N/m, N m)", 0.0, min=0.0, hint=SERVO_HINT)
+        self._asking(servo, "servo")
 
     def _run(self, duration: float) -> None:
         self.play_run = self._asking(self.gui.add_checkbox("Play the run", False), "play-run")
-        self.time = self._asking(
-            self.gui.add_slider("Time (s)", 0.0, float(max(duration, 1e-6)), float(max(duration, 1e-6)) / 1000, 0.0),
-            "time",
-        )
+        self.time = self._asking(self.gui.add_slider("Time (s)", 0.0, duration, duration / 1000, 0.0), "time")
         self.speed = self.gui.add_slider("Speed (of real time)", 0.05, 4.0, 0.05, 1.0)
 
-    def _show(self, session: Session) -> None:
-        bends = bool(session.robot.tree.elastic)
-        self.sag = self._asking(self.gui.add_checkbox("Deflected by its weight", False, disabled=not bends), "sag")
-        self.scale = self._asking(
-            self.gui.add_number("Deformation scale", 1.0, min=0.0, step=1.0, disabled=not bends), "scale"
-        )
-        self.ghost = self._asking(self.gui.add_checkbox("Show undeformed", True), "ghost")
-        self.reactions = self._asking(self.gui.add_checkbox("Reactions at rest", False), "reactions")
+    def _show(self, bends: bool) -> None:
+        add = self.gui.add_checkbox
+        self.sag = self._asking(add("Deflected by its weight", False, disabled=not bends), "sag")
+        scale = self.gui.add_number("Deformation scale", 1.0, min=0.0, step=1.0, disabled=not bends)
+        self.scale = self._asking(scale, "scale")
+        self.ghost = self._asking(add("Show undeformed", True), "ghost")
+        self.reactions = self._asking(add("Reactions at rest", False), "reactions")
         self.reaction_note = self.gui.add_markdown("")
-        self.stress = self._asking(self.gui.add_checkbox("Stress of beams", False, disabled=not bends), "stress")
+        self.stress = self._asking(add("Stress of beams", False, disabled=not bends), "stress")
         self.stress_note = self.gui.add_markdown("")
-        for label, what, hint in (
-            ("Save picture", "picture", "A PNG of the view."),
-            ("Save page", "page", "An HTML page that opens offline; a playing mode or run keeps playing in it."),
-        ):
-            add_button(self.gui, self.ask, label, what, hint)
+        add_button(self.gui, self.ask, "Save picture", "picture", "A PNG of the view.")
+        add_button(self.gui, self.ask, "Save page", "page", PAGE_HINT)
 
-    # -- what the viewer tells --------------------------------------------------------------------------
+    # -- output ----------------------------------------------------------------------------------------
 
     def say(self, text: str) -> None:
-        """A line above the tabs."""
+        """Show a line above the tabs."""
         self.status.content = text
 
     def tell(self, session: Session) -> None:
-        """Say where the robot is, or what cannot be shown."""
+        """State the pose, or what cannot be shown."""
         self.say(f"⚠️ **{session.trouble}**" if session.trouble else session.status())
 
     def follow(self, session: Session, but: str = "") -> None:
-        """Bring the sliders to where the robot is; those that a person just moved are left alone."""
+        """Move the sliders to the pose of the robot, except those that a person just moved."""
         for what, sliders, handles in (
             ("pose", session.pose_sliders(), self.pose_sliders),
             ("motors", session.motor_sliders(), self.motor_sliders),
         ):
-            for slider in sliders:
+            for slider in sliders if what != but else ():
                 handle = handles.get(slider.word)
-                if handle is None or what == but:
-                    continue
-                handle.min, handle.max = min(handle.min, slider.value), max(handle.max, slider.value)
-                handle.value = float(f"{slider.value:.4g}")
+                if handle is not None:
+                    handle.min, handle.max = min(handle.min, slider.value), max(handle.max, slider.value)
+                    handle.value = float(f"{slider.value:.4g}")
 
     def list_modes(self, names: list[str], note: str) -> None:
         """Offer the modes of this pose; the chosen number stays chosen."""
@@ -487,26 +457,6 @@ class Panel:
         self.frequencies.content = note
 
     def mode_number(self) -> int:
-        """The chosen mode, from 0."""
+        """Return the chosen mode, from 0."""
         options = list(self.mode.options)
         return options.index(self.mode.value) if self.mode.value in options else 0
-
-
-class RecordedFrame(NamedTuple):
-    """Vertices of all meshes, positions, and triangles of beams by colour of their stress, where that is shown."""
-
-    vertices: Array
-    q: Array
-    levels: list[Array] | None = None
-
-
-def recorded_page(server: Any, stage: Stage, pictures: list[RecordedFrame], wait: float) -> str:
-    """A page with the scene as it stands; with several pictures it plays them for ever."""
-    serializer = server.get_scene_serializer()
-    for picture in pictures:
-        stage.move(picture.vertices)
-        stage.place_tool(picture.q)
-        if picture.levels is not None:
-            stage.colour_beams(picture.levels)
-        serializer.insert_sleep(wait)
-    return serializer.as_html()
