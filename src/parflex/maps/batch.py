@@ -362,7 +362,7 @@ class Batch:
         if not self.covered or not len(here):
             return done
         stepped = np.zeros(len(here), dtype=bool)
-        plain = np.flatnonzero(~self._prestressed(q, own)) if self.finder is not None else np.zeros(0, dtype=int)
+        plain = np.flatnonzero(~self._prestressed(whole, own)) if self.finder is not None else np.zeros(0, dtype=int)
         if len(plain):
             own_plain = None if own is None else own[plain]
             stepped[plain] = self._by_steps(found, here[plain], rows[plain], q[plain], own_plain)
@@ -379,11 +379,11 @@ class Batch:
             self.positions.remember(self.poses[rows], q, own)
         return done
 
-    def _prestressed(self, q: Array, own: Array | None) -> Array:
+    def _prestressed(self, whole: Array, own: Array | None) -> Array:
         """Rows with a spring under tension, which are about their equilibrium."""
         if self.load_case.about == "undeformed":
-            return np.zeros(len(q), dtype=bool)
-        return prestressed_rows(self.locked, self.numbers, q, self.geometry.kept, own)
+            return np.zeros(len(whole), dtype=bool)
+        return prestressed_rows(self.locked, self.numbers, whole, own)
 
     def _by_steps(self, found: BatchResult, here: Array, rows: Array, q: Array, own: Array | None) -> Array:
         """Which rows have their modes by compiled steps."""

@@ -122,6 +122,8 @@ class LinearModels:
             equilibria = find(statics, start)
             models = statics.about_equilibrium(equilibria.q, equilibria.ok)
         else:
+            stretch, half = statics.stretch(start)  # within their backlash couplings push nothing
+            start = statics.on_flanks(start, np.clip(stretch, -half, half))[1]
             models = statics.about_pose(start)
         here = ModelResponses(self.robot, statics, models, start, self.modes)
         if tense:
@@ -183,8 +185,7 @@ class LinearModels:
         tense = np.zeros(len(whole), dtype=bool)
         if self.case.about == "undeformed" or not has_springs(tree):
             return tense
-        kept = np.array([i for link in tree.links for i in range(link.q.start, link.q.stop)], dtype=int)
-        tense |= prestressed_rows(self.locked, self.designs, whole[:, kept], kept, designs)
+        tense |= prestressed_rows(self.locked, self.designs, whole, designs)
         if tree.elements:
             _, stored, stiffness = np.moveaxis(self.programs.elements(wide), 1, 0)
             for k, one in enumerate(tree.elements):
@@ -204,33 +205,25 @@ class LinearModels:
         return bool(equilibrium_reason(Configuration(locked, whole[row])))
 
 
-def prestressed_rows(
-    locked: Robot, designs: DesignNumbers | None, q: Array, kept: Array, rows: Array | None = None
-) -> Array:
-    """Which rows of positions of the rigid tree have springs under tension; `rows` are the numbers of their designs.
-
-    `kept` are the positions of the robot that the rigid tree has.
-    """
-    found, tree, units = np.zeros(len(q), dtype=bool), locked.tree, locked.tree.rate_units
+def prestressed_rows(locked: Robot, designs: DesignNumbers | None, whole: Array, rows: Array | None = None) -> Array:
+    """Which rows of positions have springs under tension; `rows` are the numbers of their designs."""
+    found, tree, units = np.zeros(len(whole), dtype=bool), locked.tree, locked.tree.rate_units
 
     def number(value: float, *place: str | int) -> Array:
         wide = np.asarray(value) if designs is None else designs.values_at(place, value)
         return wide[rows] if wide.ndim else wide
-
-    def column(k: int) -> Array:
-        return q[:, int(np.searchsorted(kept, k))]
 
     for j, link in enumerate(tree.links):
         terms = ("links", j, "terms")
         if not link.joint.one_axis or link.v.start in locked.locked:
             continue
         if np.any(number(link.terms.stiffness, *terms, "stiffness")):
-            off = column(link.q.start) - number(link.terms.rest, *terms, "rest")
+            off = whole[:, link.q.start] - number(link.terms.rest, *terms, "rest")
             found |= np.abs(off) > REST_LENGTH_TOLERANCE * units[link.v.start]
     for j, spring in enumerate(tree.springs):
         off = -number(spring.offset, "springs", j, "offset")
         for k, (position, c) in enumerate(zip(spring.positions, spring.coefficients, strict=True)):
-            off = off + number(c, "springs", j, "coefficients", k) * column(position)
+            off = off + number(c, "springs", j, "coefficients", k) * whole[:, position]
         play = number(spring.play, "springs", j, "play")
         found |= np.abs(off) - play / 2 > REST_LENGTH_TOLERANCE * units[spring.rates[0]]
     return found

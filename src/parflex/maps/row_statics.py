@@ -189,7 +189,9 @@ class RowStatics:
     def stretch(self, q: Array) -> tuple[Array, Array]:
         """Return the stretch of the couplings from the middle of their backlash, and half of the backlash."""
         half = self.plays / 2
-        return np.asarray(self.programs.stretches(q)[:, 0] + q[:, q.shape[1] - half.shape[1] :]), half
+        if not half.shape[1]:
+            return half, half
+        return np.asarray(self.programs.stretches(q) + q[:, q.shape[1] - half.shape[1] :]), half
 
     def on_flanks(self, q: Array, flanks: Array) -> tuple[Self, Array]:
         """Return the robot, and positions whose couplings push and pull on these flanks."""

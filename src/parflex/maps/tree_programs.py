@@ -9,9 +9,10 @@ and not longer programs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -154,8 +155,10 @@ class TreePrograms:
     def _program(self, graph: Graph, name: str, outputs: Array, along: Sequence[str] = ()) -> RowProgram:
         return RowProgram(graph, name, outputs, along, bool(along) or self.compiled)  # directions are many rows
 
-    def _matrix(self, graph: Graph, name: str, matrix: Array) -> SparseRows:
-        return SparseRows(graph, name, matrix, self.compiled)
+    def _matrix(self, name: str, matrix: Callable[[Configuration], Any]) -> SparseRows:
+        """A matrix over the positions."""
+        graph, here, _ = self._traced()
+        return SparseRows(graph, name, np.asarray(matrix(here), dtype=object), self.compiled)
 
     # -- programs --------------------------------------------------------------------------------------
 
@@ -183,14 +186,55 @@ class TreePrograms:
     @cached_property
     def stiffness(self) -> SparseRows:
         """K_tot (rates x rates): positions in."""
-        graph, here, _ = self._traced()
-        return self._matrix(graph, "tree_stiffness", tree_stiffness(here)[0])
+        return self._matrix("tree_stiffness", lambda here: tree_stiffness(here)[0])
 
     @cached_property
     def damping(self) -> SparseRows:
         """D_tot (rates x rates): positions in."""
-        graph, here, _ = self._traced()
-        return self._matrix(graph, "tree_damping", tree_stiffness(here)[1])
+        return self._matrix("tree_damping", lambda here: tree_stiffness(here)[1])
+
+    @cached_property
+    def closures(self) -> SparseRows:
+        """J_tot (rows x rates): positions in."""
+        return self._matrix("tree_closures", lambda here: here.closure_jacobian)
+
+    @cached_property
+    def turning(self) -> SparseRows:
+        """Time derivatives of positions per unit of each rate: positions in; the numbers of a design have none."""
+        units, still = np.eye(self.tree.n), np.zeros((self.varied, self.tree.n), dtype=object)
+
+        def rates(here: Configuration) -> Array:
+            columns = [here.robot.tree.position_rates(here.q, unit) for unit in units]
+            return np.concatenate([np.array(columns, dtype=object).T, still])
+
+        return self._matrix("tree_turning", rates)
+
+    @cached_property
+    def elements(self) -> SparseRows:
+        """Of elements between two points length beyond rest, tension that comes from energy, and stiffness (3 x n)."""
+
+        def tensions(here: Configuration) -> Array:
+            elements = here.robot.tree.elements
+            lengths = [distance(here.at, (one.first, one.second)) for one in elements]
+            pairs = zip(elements, lengths, strict=True)
+            rows = [[length - one.rest, one.stored(length), one.stiffness] for one, length in pairs]
+            return np.array(rows, dtype=object).reshape(-1, 3).T
+
+        return self._matrix("tree_elements", tensions)
+
+    @cached_property
+    def stretches(self) -> SparseRows:
+        """How far couplings with play are stretched beyond their flanks: positions in."""
+        numbers = self.plays
+        return self._matrix(
+            "tree_stretches", lambda here: [here.robot.tree.springs[k].stretch(here.q) for k in numbers]
+        )
+
+    def frame_rows(self, frame: str) -> SparseRows:
+        """World twist of a frame per unit of all rates (6 x n): positions in."""
+        if frame not in self._frames:
+            self._frames[frame] = self._matrix("tree_frame", lambda here: here.frame_rows(frame))
+        return self._frames[frame]
 
     @cached_property
     def openings(self) -> RowProgram:
@@ -201,44 +245,12 @@ class TreePrograms:
         return self._program(graph, "tree_openings", opening)
 
     @cached_property
-    def closures(self) -> SparseRows:
-        """J_tot (rows x rates): positions in."""
-        graph, here, _ = self._traced()
-        return self._matrix(graph, "tree_closures", here.closure_jacobian)
-
-    @cached_property
     def moved(self) -> RowProgram:
         """Positions after an increment along the rates: both in; the numbers of a design stay."""
         graph, here, (step,) = self._traced(("step", self.tree.n))
         words = [f"design[{k}]" for k in range(self.numbers)] + [f"flank[{k}]" for k in range(len(self.plays))]
         kept = np.array([graph.symbol(word) for word in words], dtype=object)
         return self._program(graph, "tree_moved", np.append(here.robot.tree.moved(here.q, step), kept))
-
-    @cached_property
-    def turning(self) -> SparseRows:
-        """Time derivatives of positions per unit of each rate: positions in; the numbers of a design have none."""
-        graph, here, _ = self._traced()
-        n = self.tree.n
-        columns = [here.robot.tree.position_rates(here.q, np.eye(n)[k]) for k in range(n)]
-        still = np.zeros((self.varied, n), dtype=object)
-        return self._matrix(graph, "tree_turning", np.concatenate([np.array(columns, dtype=object).T, still]))
-
-    @cached_property
-    def elements(self) -> SparseRows:
-        """Of elements between two points length beyond rest, tension that comes from energy, and stiffness (3 x n)."""
-        graph, here, _ = self._traced()
-        found = []
-        for one in here.robot.tree.elements:
-            length = distance(here.at, (one.first, one.second))
-            found.append([length - one.rest, one.stored(length), one.stiffness])
-        return self._matrix(graph, "tree_elements", np.array(found, dtype=object).reshape(-1, 3).T)
-
-    @cached_property
-    def stretches(self) -> SparseRows:
-        """How far couplings with play are stretched beyond their flanks (1 x n): positions in."""
-        graph, here, _ = self._traced()
-        found = [here.robot.tree.springs[k].stretch(here.q) for k in self.plays]
-        return self._matrix(graph, "tree_stretches", np.array(found, dtype=object).reshape(1, -1))
 
     def places(self, frame: str) -> RowProgram:
         """Rotation and position of a frame (12 numbers): positions in."""
@@ -247,10 +259,3 @@ class TreePrograms:
             R, P = here.at.of(here.robot.tree.place(frame))
             self._places[frame] = self._program(graph, "tree_place", np.concatenate([R.ravel(), P]))
         return self._places[frame]
-
-    def frame_rows(self, frame: str) -> SparseRows:
-        """World twist of a frame per unit of all rates (6 x n): positions in."""
-        if frame not in self._frames:
-            graph, here, _ = self._traced()
-            self._frames[frame] = self._matrix(graph, "tree_frame", here.frame_rows(frame))
-        return self._frames[frame]
