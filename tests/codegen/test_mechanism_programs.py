@@ -1,4 +1,4 @@
-"""Programs and runs of robots with couplings, screws and elements against Lagrange and the models; families."""
+"""Programs and runs of robots with couplings and elements against Lagrange and the models; families of robots."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_gears_of_two_efficiencies_are_no_family(tmp_path):
 
 
 BEAMS = ("geared-beams", "sprung-beams")
-ROBOTS = [*RIGID, "screw-loop", "ball-screw", "sprung-arm", "sprung-five-bar", "rod-linkage", "struts", *BEAMS]
+ROBOTS = [*RIGID, "sprung-arm", "sprung-five-bar", "rod-linkage", "struts", *BEAMS]
 
 
 def load(name):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.spatial.transform import Rotation
-from support.posing import OK, UNREACHABLE, end_effector, indices, pose_solver
+from support.maps import OK, UNREACHABLE, end_effector, indices, pose_solver
 from support.robots import load_robot, robot_file, write_robot
 
 import parflex

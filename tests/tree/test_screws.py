@@ -163,6 +163,41 @@ def test_six_screws_stand_where_six_slides_stand(pitch, tmp_path):
         assert found * way == pytest.approx(expected, abs=1e-9)  # loops close to 1e-10 of 1.1 m
 
 
+@pytest.mark.few("screw-loop-inverse", "tree-direct", "tree-energy")
+@pytest.mark.parametrize("name", ["inverse", "direct", "mass-matrix", "energy", "state-rates"])
+@pytest.mark.parametrize("file", ["screw-loop", "ball-screw", "tree"])
+def test_programs_equal_the_models(name, file, tmp_path):
+    kinds = ["helical", "universal", "helical", "prismatic"]
+    robot = tree(tmp_path, 8, kinds) if file == "tree" else load_robot(file)
+    model = parflex.model(robot, name, friction_width=0.0)
+    for state in nearby_states(robot, 3, 5):
+        here = state.configuration
+        found = parflex.inverse_dynamics(robot, here, state.velocity, state.acceleration)
+        own = [robot.rates.index(n) for n in model.labels.get("qd", here.independent_names)]
+        given = {"q": here.q, "qd": found.rates[own], "qdd": found.accelerations[own], "rates": found.rates}
+        given["effort"] = np.array(list(found.efforts.values()))
+        out = model(**{key: given[key] for key in model.inputs})
+        result, expected = {
+            "inverse": ("effort", given["effort"]),
+            "direct": ("qdd", given["qdd"]),
+            "state-rates": ("acceleration", given["qdd"]),
+            "mass-matrix": ("mass_matrix", parflex.mass_matrix(robot, here).matrix),
+            "energy": ("kinetic", [parflex.energies(robot, here, state.velocity).kinetic]),
+        }[name]
+        assert out[result] == pytest.approx(np.asarray(expected), rel=1e-8, abs=1e-9 * largest(expected))
+
+
+@pytest.mark.parametrize("file", ["screw-loop", "tree"])
+def test_robots_with_screws_keep_the_balance_of_energy(file, tmp_path, figure):
+    robot = tree(tmp_path, 3, ["helical", "revolute", "helical"]) if file == "tree" else load_robot(file)
+    options = {"step": 5e-4, "out_step": 0.02, "tolerance": 1e-14, "without": ["friction"]}
+    run = parflex.simulate(robot, None, 0.3, effort=dict.fromkeys(robot.motors, 0.3), **options)
+    size = np.ptp(run["energy.kinetic"])
+    figure(f"{file} with screws: balance of energy", run.summary["energy_balance_error"] / size, 1e-8)
+    assert run.summary["energy_balance_error"] < 1e-8 * size
+    assert run["closure_error"].max() < 1e-11
+
+
 def test_turns_of_a_screw_are_not_dropped_by_control():
     run = parflex.run_control(load_robot("ball-screw"), f"line:x={0.05 * np.cos(0.4)},time=0.5", "ctc")  # ten turns
     assert run.columns["q.screw"][-1] == pytest.approx(-20 * np.pi, abs=0.01)  # tracking error; a turn is 6.28
