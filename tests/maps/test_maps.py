@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 from support.command_line import answered, refused, run
-from support.maps import ModeFinder, home_matrices, locked_robot, lowest, number_at, small_chunks
-from support.posing import pose_solver
+from support.maps import ModeFinder, home_matrices, locked_robot, lowest, number_at, pose_solver, small_chunks
 from support.robots import any_robot
 
 import parflex
