@@ -83,15 +83,3 @@ def test_threads_with_separate_robots_get_the_answers_of_a_single_thread(tmp_pat
     monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path / "other"))
     found = answers([parflex.load(name) for name in names])
     assert all(equal(answer, alone[name]) for name, answer in zip(names, found, strict=True))
-
-
-@pytest.mark.verify
-def test_modes_and_pages_of_a_flexible_robot_are_the_same_from_all_threads(impatient):
-    def ask(robot: parflex.Robot) -> list:
-        modes = parflex.natural_frequencies(robot, modes=2)
-        return [modes, modes._repr_html_(), parflex.deflection(robot, wrench={"17": [1.0, 5.0, 0.0]})]
-
-    alone = ask(parflex.load("dualemps"))
-    shared = parflex.load("dualemps")
-    with ThreadPoolExecutor(THREADS) as pool:
-        assert all(equal(found, alone) for found in pool.map(ask, [shared] * THREADS))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 from support.command_line import answered
-from support.comparison import accelerated, largest, order_of, positions
+from support.comparison import largest, order_of, positions
+from support.flexible_states import bent_state
 from support.modal_programs import pair, states
 from support.modal_robots import TWIST
 
@@ -28,19 +29,6 @@ def flexible() -> parflex.Robot:
     return parflex.load(NAME)
 
 
-def moving_state(robot: parflex.Robot, rng: np.random.Generator) -> dict:
-    """A closed, bent position in motion under efforts, and all accelerations by the general reduction."""
-    tree = robot.tree
-    step = rng.uniform(-0.05, 0.05, tree.n)
-    q, error = robot.assembler.newton(tree.moved(robot.home, step), robot.free, list(robot.closures.loops))
-    assert error < 1e-12
-    at = parflex.Configuration(robot, q)
-    rates = at.J @ rng.uniform(-2, 2, at.J.shape[1])
-    effort = rng.uniform(-1000, 1000, robot.nu)
-    accelerations = accelerated(at, rates, effort).accelerations
-    return {"at": at, "rates": rates, "effort": effort, "accelerations": accelerations}
-
-
 @pytest.mark.verify
 @pytest.mark.parametrize("drive", ["efforts", "platform"])
 @pytest.mark.parametrize("modes", [10, 3])
@@ -51,11 +39,11 @@ def test_states_in_motion_change_as_by_the_general_reduction(drive, modes, figur
         robot = parflex.load(NAME, settings=settings)
     tree, following = robot.tree, drive == "platform"
     kind = "state-rates-following" if following else "state-rates"
-    program = parflex.model(robot, kind, include=("motor-inertia", "friction", "springs"))
+    program = parflex.model(robot, kind, include=())
     chosen = [robot.rates.index(name) for name in program.labels["qd"]]
     rng, worst = np.random.default_rng(2), 0.0
     for _ in range(3):
-        state = moving_state(robot, rng)
+        state = bent_state(robot, rng, 0.05)
         at, qdd = state["at"], state["accelerations"]
         R = at.at.rotation[tree.number("platform")]
         world = np.concatenate([R @ qdd[:3], R @ qdd[3:6]])

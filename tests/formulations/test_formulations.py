@@ -12,11 +12,10 @@ from support.emitted import EMITTERS, SHORT, c_library
 from support.flexible_states import batch, bent_state, bent_states, error_of
 from support.forms_lagrange import BEHIND, CUT, pair_in_pieces
 from support.maps import home_matrices
-from support.mechanisms import INVENTED
 from support.modal_robots import MODES, POSES, bodies, place
 from support.oracles.plate_on_beams import gough_stewart_on_beams
 from support.paths import ROBOTS
-from support.robots import any_robot, load_robot, robot_file, write_robot
+from support.robots import INVENTED, any_robot, load_robot, robot_file, write_robot
 from support.traced import LEG_FORM, Sample, difference, expected, inputs, made, robot, samples
 from support.variants import read_table, toml_text
 
@@ -51,7 +50,7 @@ def test_robots_on_legs_with_balls_are_recognised(name):
         assert set(made(name, "inverse").inputs) >= {"position", "rotation", "velocity", "acceleration"}
 
 
-UNIVERSAL = {"inverse": 2270, "step": 4870}  # operators of six-ups; a rise is an error
+UNIVERSAL = {"inverse": 2240, "step": 4870}  # operators of six-ups; a rise is an error
 
 
 def with_two_hinges(table: dict) -> dict:
@@ -367,7 +366,7 @@ def test_maps_have_the_frequencies_of_lagrange(case, figure):
     assert len(found) == len(expected)
     # rounding of eigenvalues is that of the largest: 1e-16 of its square, 1e-8 of itself, for those that are zero
     error = largest(found - expected) / largest(expected)
-    figure.below(f"{case}: all frequencies in node coordinates, of the largest", error, 1e-7)
+    figure.below(f"{case}: all frequencies, of the largest", error, 1e-7)
     moving = expected > 1e-4 * expected[-1]
     assert largest(found[moving] / expected[moving] - 1) < 1e-6  # of their squares 1e-16 / (1e-4)^2, and some more
 
@@ -376,7 +375,7 @@ def test_a_map_of_a_platform_given_by_modes_equals_direct_stiffness(figure):
     poses, modes = np.array(list(POSES.values())), bodies()["plate"]
     robot = parflex.load("gough-stewart-elastic")
     found = parflex.many_frequencies(robot, ["x", "y", "z", "rx", "ry", "rz"], poses, MODES, shapes=True)
-    assert found.solver.model is not None, found.reason
+    assert found.status.tolist() == [0] * len(poses), found.reason
     expected = [gough_stewart_on_beams(modes, *place(name)).frequencies(MODES) for name in POSES]
     worst = largest(found.frequencies / np.array(expected) - 1)
     figure.below("map of a plate on beams: frequencies against direct stiffness", worst, 1e-8)

@@ -26,12 +26,12 @@ from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.lower import Emission, depth_first
 from parflex.codegen.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.maps.assembly import NotCoveredError, refuse_elements
 from parflex.maps.kinematics import rigid_tree
 from parflex.maps.symbolic_matrices import (
     BodyMatrices,
     FrameBuilder,
     FrameTree,
+    NotCoveredError,
     Row,
     close_loops,
     product,
@@ -50,10 +50,6 @@ from parflex.tree.tree import GROUND, Tree
 Array = np.ndarray
 
 DESIGN = "design["  # begins the name of a number of the design
-
-PARTS = ("pose", "step", "closing")
-
-SIZES = ("size", "unknowns", "twisted", "condensed")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -322,6 +318,17 @@ class StepTrace:
             raise NotCoveredError("an order of elimination was not found")
 
 
+def refuse_elements(tree: Tree) -> None:
+    """Refuse what has no one stiffness at undeformed poses: elements with forces, elastic cables of drums.
+
+    Couplings with play have that of their loaded flank, as at single poses.
+    """
+    if any(item.acts and (item.stiffness or item.curve is not None) for item in tree.elements):
+        raise NotCoveredError("an element with a spring between two points")
+    if any(item.pulls_only for item in tree.springs):
+        raise NotCoveredError("an elastic cable on a drum")
+
+
 class SparseSymmetric:
     """Entries by rows; both halves are kept."""
 
@@ -548,7 +555,7 @@ def step_kernels(locked: Robot, designs: DesignNumbers | None = None) -> tuple[M
     key = cache.key_of(locked, "step", None if designs is None else designs.name or repr(designs.places))
 
     def build() -> tuple[ModePrograms, Kernel, Kernel]:
-        programs = cache.stored(key, lambda: StepTrace(locked, designs).programs(), _to_json, _from_json)
+        programs = cache.stored(key, lambda: StepTrace(locked, designs).programs())
         return programs, Kernel(programs.pose), Kernel(programs.step)
 
     return cached("mode search", key, build)
@@ -580,14 +587,3 @@ def _composed(pose: Program, numbers: Program) -> Program:
     pose_values = emitted(pose, pose_inputs)
     outputs = tuple((name, value) for (name, _), value in zip(pose.outputs, pose_values, strict=True))
     return depth_first(Program(pose.name, names, (), tuple(emission.instructions), 0, outputs))
-
-
-def _to_json(programs: ModePrograms) -> dict[str, Any]:
-    content = {part: cache.program_to_plain(getattr(programs, part)) for part in PARTS}
-    return content | {name: getattr(programs, name) for name in SIZES}
-
-
-def _from_json(content: dict[str, Any]) -> ModePrograms:
-    pose, step, closing = (cache.program_from_plain(content[part]) for part in PARTS)
-    assert pose is not None and step is not None
-    return ModePrograms(pose, step, **{name: content[name] for name in SIZES}, closing=closing)
