@@ -20,9 +20,9 @@ __all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    """Public names, imported on first use, so that `parflex --help` starts at once.
+    """Import a public name on first use, so that `parflex --help` starts at once.
 
-    Arguments of functions are checked first, see `parflex.api`.
+    `parflex.api` checks the arguments of functions.
     """
     if name not in _MODULES:
         raise AttributeError(f"module 'parflex' has no attribute '{name}'")

@@ -1,4 +1,4 @@
-"""Checks of values: each error names the key, the value and the fix. `parflex --help` imports this without NumPy."""
+"""Check values: each error names the key, the value and the fix; imports without NumPy keep `parflex --help` fast."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWN = 60  # characters of a value that an error repeats
 
 
 def short_text(value: Any) -> str:
-    """A value as a short text."""
+    """Return a value as a short text."""
     if isinstance(value, str):
         return value[:SHOWN]
     try:
@@ -35,7 +35,7 @@ def require(
 
 
 def one_of(value: Any, words: Iterable[str], key: str) -> str:
-    """One of some words."""
+    """Return a word; raise if it is unknown."""
     known = list(words)
     if not isinstance(value, str) or value not in known:
         raise InputError(
@@ -48,7 +48,7 @@ def one_of(value: Any, words: Iterable[str], key: str) -> str:
 
 
 def number(value: Any, key: str, *, least: float = -math.inf, above: float = -math.inf, example: float = 0.1) -> float:
-    """A finite number, not below `least` and above `above`."""
+    """Return a finite number, not below `least` and above `above`."""
     fits = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     if not fits or value < least or value <= above:
         what = (
@@ -62,7 +62,7 @@ def number(value: Any, key: str, *, least: float = -math.inf, above: float = -ma
 
 
 def integer(value: Any, key: str, least: int = 0, most: int | None = None) -> int:
-    """A whole number in a range."""
+    """Return an integer in a range."""
     fits = isinstance(value, Integral) and not isinstance(value, bool)
     if not fits or value < least or (most is not None and value > most):
         upto = "or more" if most is None else f"to {most}"
@@ -76,7 +76,7 @@ def integer(value: Any, key: str, least: int = 0, most: int | None = None) -> in
 
 
 def numbers(value: Any, shape: tuple[int | None, ...], key: str) -> np.ndarray:
-    """Finite numbers in an array of a shape; None is any size."""
+    """Return finite numbers in an array of a shape; None is any size."""
     import numpy as np
 
     try:
@@ -98,7 +98,7 @@ def numbers(value: Any, shape: tuple[int | None, ...], key: str) -> np.ndarray:
 
 
 def table(value: Any, key: str, example: str = "{'x': 0.1}") -> Mapping[str, Any]:
-    """A dictionary with names as keys; None is an empty one."""
+    """Return a dictionary with names as keys; None is an empty one."""
     if value is None:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(word, str) for word in value):
@@ -112,7 +112,7 @@ def table(value: Any, key: str, example: str = "{'x': 0.1}") -> Mapping[str, Any
 
 
 def names(value: Any, key: str, example: str = "['a', 'b']") -> tuple[str, ...]:
-    """A list of names."""
+    """Return a list of names."""
     listed = isinstance(value, (Sequence, set, frozenset)) and not isinstance(value, (str, bytes))
     if not listed or not all(isinstance(word, str) for word in value):
         raise InputError(
@@ -123,13 +123,13 @@ def names(value: Any, key: str, example: str = "['a', 'b']") -> tuple[str, ...]:
 
 
 def names_or_all(value: Any, key: str) -> tuple[str, ...]:
-    """A list of names, or the word 'all'."""
+    """Return a list of names, or the word 'all'."""
     every = isinstance(value, str) and value == "all"
     return (value,) if every else names(value, key, "['a', 'b'] or 'all'")
 
 
 def boolean(value: Any, key: str) -> bool:
-    """True or false."""
+    """Return true or false; raise for other values."""
     import numpy as np
 
     if not isinstance(value, (bool, np.bool_)):
@@ -138,7 +138,7 @@ def boolean(value: Any, key: str) -> bool:
 
 
 def instance(value: Any, kind: type, key: str, hint: str) -> Any:
-    """An object of a class of parflex."""
+    """Return an object of a class of parflex; raise for other objects."""
     if not isinstance(value, kind):
         raise InputError(
             f"'{key}' must be a {kind.__name__}, not {_kind(value)}", key=key, value=short_text(value), hint=hint

@@ -1,4 +1,4 @@
-"""Errors that name file, key and value, and a hint how to fix them."""
+"""Define errors that name file, key and value, and a hint how to fix them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CLOSE = 0.65  # likeness of a misspelt word: 'rk5' is for 'rk4', but '12' not fo
 
 
 class ParflexError(Exception):
-    """Root of all errors. Carries the offending file, key and value and a hint on how to fix it."""
+    """Base class of all errors, with the offending file, key and value and a hint on how to fix them."""
 
     kind = "error"
 
@@ -38,7 +38,7 @@ class ParflexError(Exception):
         return f"{text.rstrip('.')}; {self.hint}" if self.hint else text
 
     def as_dict(self) -> dict[str, Any]:
-        """The `error` object of the command line's JSON."""
+        """Return the `error` object of the command line's JSON."""
         value = self.value if isinstance(self.value, (str, int, float, bool, type(None))) else repr(self.value)
         return {
             "kind": self.kind,
@@ -57,7 +57,7 @@ class RobotFileError(ParflexError):
 
 
 class InputError(ParflexError):
-    """A pose, motion, effort or option that was asked for makes no sense for this robot."""
+    """A requested pose, motion, effort or option is invalid for this robot."""
 
     kind = "input"
 
@@ -89,7 +89,7 @@ class ParflexWarning(UserWarning):
 
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
-    """The known word that was probably meant."""
+    """Return the known word nearest to a misspelt word, or None."""
     known = list(words)
     small = {name: name.lower() for name in known}
     same = [name for name in known if small[name] == word.lower()]
@@ -100,7 +100,7 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, words: Iterable[str]) -> str:
-    """A hint for a misspelt word: the nearest one, else all of them."""
+    """Return a hint for a misspelt word: the nearest known word, else all known words."""
     known = sorted(words)
     match = nearest(word, known)
     if match:

@@ -1,4 +1,4 @@
-"""Result records: compared by value, pickled, printed as one line.
+"""Define result records: compared by value, pickled, printed as one line.
 
 A dataclass that holds arrays fails at these: `==` of two arrays is an array, a read-only array returns from a pickle
 writable, and a robot prints as 22 000 characters. A record is a dataclass with `eq=False, repr=False` and this base.
@@ -24,7 +24,7 @@ html_page: Callable[[Any], str | None] | None = None  # of a record, for noteboo
 
 
 def equal(first: Any, second: Any) -> bool:
-    """Whether two values are equal: arrays entry by entry (NaN equals NaN), containers by what they hold."""
+    """Return whether two values are equal: arrays entry by entry (NaN equals NaN), containers by content."""
     if first is second:
         return True
     if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
@@ -55,7 +55,7 @@ def _same_array(first: Any, second: Any) -> bool:
 
 
 def _hash_part(value: Any) -> Any:
-    """A part of a hash: alike for values that are the same, and quick."""
+    """Return a fast hash that is equal for equal values."""
     if isinstance(value, np.ndarray):
         return value.shape
     if isinstance(value, Mapping | Sequence | Set) and not isinstance(value, str | bytes):
@@ -66,7 +66,7 @@ def _hash_part(value: Any) -> Any:
 
 
 def brief(value: Any) -> str:
-    """A value in a few letters; nothing where there is nothing to say."""
+    """Return a short text for a value, empty for an empty value."""
     if value is None or (isinstance(value, str | Mapping | Sequence | Set) and not value):
         return ""
     if isinstance(value, str):
@@ -91,24 +91,29 @@ def brief(value: Any) -> str:
 
 
 def one_line(text: str, most: int = LONGEST) -> str:
-    """One line that is not too long."""
+    """Return a text of one line, shortened to `most` characters."""
     text = " ".join(text.split())
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def name_list(names: Sequence[str], most: int = FEW) -> str:
-    """The first names, and how many there are where there are more."""
+    """Return the first names, with the number of all if there are more."""
     shown = ", ".join(brief(name) for name in names[:most])
     return shown if len(names) <= most else f"{shown}, ... ({len(names)})"
 
 
 def count_of(count: int, word: str, many: str | None = None) -> str:
-    """`1 motor`, `2 motors`, `3 bodies`."""
+    """Return a count with its noun: `1 motor`, `2 motors`, `3 bodies`."""
     return f"{count} {word if count == 1 else many or word + 's'}"
 
 
+def degrees_of_freedom(count: int) -> str:
+    """Return `1 degree of freedom` or `3 degrees of freedom`."""
+    return count_of(count, "degree of freedom", "degrees of freedom")
+
+
 class Record:
-    """A value: compared by its fields, pickled without what follows from them, printed as one short line."""
+    """A value: compared by its fields, pickled without derived values, printed as one short line."""
 
     def __eq__(self, other: object) -> bool:
         return _same_fields(self, other) if type(other) is type(self) else NotImplemented
@@ -134,7 +139,7 @@ class Record:
                 value.setflags(write=False)
 
     def _told(self) -> str:
-        """What the line says behind the name of the class."""
+        """Return the text after the name of the class."""
         shown = [(f.name, brief(getattr(self, f.name))) for f in fields(self) if f.repr]  # type: ignore[arg-type]
         return ", ".join(f"{name} {text}" for name, text in shown if text)
 
@@ -161,7 +166,7 @@ class Answer(Record):
 
 
 class TimedRecord(Answer):
-    """A record whose `summary` has computing times among others: these differ from run to run and are not compared."""
+    """A record whose `summary` includes computing times, which are not compared."""
 
     summary: dict[str, Any]
 
@@ -186,7 +191,7 @@ class TimedRecord(Answer):
 
 
 class Unpacked(Answer):
-    """A record that is also the tuple of some of its fields: it unpacks, and has an entry for each of them."""
+    """A record that is also the tuple of some of its fields."""
 
     _unpacked: ClassVar[tuple[str, ...]] = ()
 
@@ -201,7 +206,7 @@ class Unpacked(Answer):
 
 
 class NamedMatrix(Answer, np.lib.mixins.NDArrayOperatorsMixin):
-    """A record whose field `matrix` stands for it in NumPy: in operators, functions and slices."""
+    """A record that NumPy treats as its field `matrix`."""
 
     matrix: np.ndarray
 

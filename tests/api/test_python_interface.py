@@ -154,9 +154,13 @@ def test_an_actuation_that_leaves_a_motion_free_names_it(capsys, five_bar):
     answer = answered(capsys, "inverse", file, "--actuation", "one")
     assert list(answer["efforts"]) == ["left.shoulder"] and len(answer["free"]) == 1
     assert set(answer["free"]) <= {"right.shoulder", "left.elbow", "right.elbow"}
-    assert "1 motor for 2 freedoms" in answer["warnings"][-1]
+    assert "1 motor for 2 degrees of freedom" in answer["warnings"][-1]
     error = refused(capsys, "codegen", file, "step", "--actuation", "one", "--target", "c", "-o", "none")
-    assert error["kind"] == "actuation" and error["value"] == "one" and "1 motor for 2 freedoms" in error["message"]
+    assert (
+        error["kind"] == "actuation"
+        and error["value"] == "one"
+        and "1 motor for 2 degrees of freedom" in error["message"]
+    )
     for verb in ("info", "pose", "direct"):
         answered(capsys, verb, file, "--actuation", "one")
 

@@ -155,7 +155,7 @@ def test_lines_are_short_and_say_what_it_is(answers):
     assert len(repr(answers["load"].description)) < LONGEST
     named = ("load", "inverse_dynamics", "forward_dynamics", "natural_frequencies", "simulate")
     shown = {name: repr(answers[name]) for name in named}
-    assert shown["load"].startswith("<Robot 3rrr: 3 freedoms, motors leg1.1, leg2.1, leg3.1, rigid")
+    assert shown["load"].startswith("<Robot 3rrr: 3 degrees of freedom, motors leg1.1, leg2.1, leg3.1, rigid")
     assert shown["inverse_dynamics"].startswith("<Result 3rrr: efforts leg1.1 1.5889 N m, leg2.1")
     assert shown["forward_dynamics"].startswith("<Result dualemps: accelerations 11 0 m/s2, 21 0 m/s2")
     assert shown["natural_frequencies"] == "<Modes dualemps: 2 modes, 14.21, 25.04 Hz>"

@@ -63,7 +63,7 @@ REFUSED = {
     "share of two": (
         lambda: parflex.track_modes(robot("dualemps"), ["home", "home"], agreement=2.0),
         "agreement",
-        "'agreement' is a share",
+        "'agreement' is not a share",
     ),
     "path of a pose": (lambda: parflex.track_modes(robot("dualemps"), ["home"]), "poses", "at least two poses"),
     "rates of another": (

@@ -386,10 +386,13 @@ GOOD = {"M": BODY_M, "K": BODY_K, "int_xyz": np.array([[0, 0, 0], [LENGTH, 0, 0]
 BAD = {  # arrays that differ from those of a beam, and words of the sentence
     "unsymmetric": ({"K": changed(BODY_K, (3, 7), 1e-3 * BODY_K.max(), 1)}, "K is not symmetric: rows"),
     "indefinite mass": ({"M": changed(BODY_M, (1, 1), 0, 0.3)}, "mass matrix is indefinite"),
-    "mass beside the diagonal": ({"M": changed(BODY_M, (10, 10), 0)}, "freedom 11 has no mass, but is tied to others"),
+    "mass beside the diagonal": (
+        {"M": changed(BODY_M, (10, 10), 0)},
+        "degree of freedom 11 has no mass, but is coupled to others",
+    ),
     "indefinite stiffness": ({"K": changed(BODY_K, (13, 13), 0, -1)}, "is indefinite, lowest eigenvalue"),
     "by kind": ({"M": BODY_M[BY_KIND], "K": BODY_K[BY_KIND]}, "x y z rx ry rz of each interface node"),
-    "other size": ({"M": BODY_M[:-1, :-1]}, "is 13 x 13, with 14 freedoms"),
+    "other size": ({"M": BODY_M[:-1, :-1]}, "is 13 x 13, with 14 degrees of freedom"),
     "held": ({"K": BODY_K + np.diag([1e6] * 6 + [0] * 8)}, "is not that of a free body"),
     "nan": ({"K": changed(BODY_K, (0, 0), np.nan)}, "not a finite number"),
     "millimetres": ({"int_xyz": 1000 * GOOD["int_xyz"]}, "positions are in the unit of the matrices"),
@@ -398,8 +401,11 @@ BAD = {  # arrays that differ from those of a beam, and words of the sentence
     "half a node": ({"numbers": np.array([1.5, 2.0])}, "numbers of nodes are not whole numbers"),
     "flat positions": ({"int_xyz": np.zeros((2, 2))}, "positions of nodes are not n x 3 numbers"),
     "more positions": ({"int_xyz": np.zeros((3, 3))}, "3 positions for 2 nodes"),
-    "more nodes": ({"numbers": np.arange(1.0, 4), "int_xyz": np.zeros((3, 3))}, "has 14 freedoms for 3 nodes of six"),
-    "one node twice": ({"numbers": np.array([4.0, 4.0])}, "the freedom 1 of node 4 is there twice"),
+    "more nodes": (
+        {"numbers": np.arange(1.0, 4), "int_xyz": np.zeros((3, 3))},
+        "has 14 degrees of freedom for 3 nodes of six",
+    ),
+    "one node twice": ({"numbers": np.array([4.0, 4.0])}, "degree of freedom 1 of node 4 appears twice"),
     "a mode without mass": ({"M": changed(BODY_M, (12, 12), 0)}, "modal coordinate 1 has no mass"),
     "a negative mass": ({"M": changed(BODY_M, (1, 1), -1.0)}, "it has a negative mass on its diagonal"),
     "a mass along x": ({"M": BODY_M + np.diag([1.0] + 13 * [0.0])}, "the mass differs by direction"),
@@ -463,13 +469,13 @@ MAAX = KAAX.replace(b"KAAX", b"MAAX")
         (b"", "is empty"),
         (b"\0\1\2" * 50, "is binary"),
         (b"hello there", "not a known file of reduced matrices"),
-        (b"*USER ELEMENT, NODES= 2, LINEAR\n** ELEMENT NODES\n** 1, 2\n1, nan, 3\n", "in a list of freedoms"),
+        (b"*USER ELEMENT, NODES= 2, LINEAR\n** ELEMENT NODES\n** 1, 2\n1, nan, 3\n", "in a list of degrees of freedom"),
         (b"$ EXTERNAL SUPERELEMENT       75\nBEGIN SUPER       75\nEXTRN        373  123456\n", "has no matrices"),
         (b"%%MatrixMarket matrix array real general\n6 6\n", "is one matrix in the Matrix Market format"),
         (b"MATLAB 7.3 MAT-file", "MATLAB 7.3"),
         (b"*MATRIX,TYPE=MASS\n *INCLUDE, INPUT=other\n", "includes another file"),
         (b"$ a model\ninclude 'other.pch'\nDMIG,KAAX,0,6,1,0\n", "includes another file"),
-        (b"*MATRIX,TYPE=MASS\n1.0,\n", "has no list of nodes and their freedoms"),
+        (b"*MATRIX,TYPE=MASS\n1.0,\n", "has no list of nodes and their degrees of freedom"),
         (ONE_NODE + b"*MATRIX,TYPE=PRESSURE\n", "has a matrix of the type 'PRESSURE'"),
         (ONE_NODE + b"*MATRIX,TYPE=MASS\n1.0x\n", "'1.0X' is not a number"),
         (ONE_NODE + b"*MATRIX,TYPE=MASS\n1.0, 2.0\n", "the matrix M has 2 of the 21 numbers"),
@@ -480,7 +486,7 @@ MAAX = KAAX.replace(b"KAAX", b"MAAX")
         (KAAX.split(b"\n")[1] + b"\n" + MAAX, "the matrix KAAX has no header"),
         (KAAX.replace(b"6,1,0", b"6,3,0") + MAAX, "the matrix KAAX is complex"),
         (KAAX.replace(b"6,1,0", b"9,1,0") + MAAX, "the matrix KAAX is not square"),
-        (KAAX + MAAX, "has 1 freedoms alone"),
+        (KAAX + MAAX, "has only 1 degrees of freedom"),
     ],
 )
 def test_files_that_are_something_else_are_refused(content, words, tmp_path):
@@ -504,11 +510,14 @@ EACH = "\n".join(f"{{node}},{k},{{node}},{k},1.0" for k in range(1, 7))
         (f"{MARKET}coordinate real general\n6 6 1\n1 1 1.0 2\n", "has more than 3 of 3 numbers"),
         (f"{MARKET}coordinate real general\n6 6 1\n9 1 1.0\n", "an entry outside of its 6 rows and columns"),
         (f"{MARKET}array real general\nsix 6\n", "'six' is not a size"),
-        (f"{MARKET}coordinate real general\n12 12 1\n1 1 1.0\n", "has no node 3: 12 freedoms are at most 2 nodes"),
+        (
+            f"{MARKET}coordinate real general\n12 12 1\n1 1 1.0\n",
+            "has no node 3: 12 degrees of freedom are at most 2 nodes",
+        ),
         ("1, 1, 1, 1\n", "line 1 is not an entry of a matrix"),
         ("** nothing\n", "has no entry of a matrix"),
-        (EACH.format(node=1).replace("1,1,1,1,", "1,7,1,7,"), "node 1 has a freedom 7"),
-        (EACH.format(node=1) + "\n2,3,2,3,1.0", "node 2 has the freedoms 3 alone"),
+        (EACH.format(node=1).replace("1,1,1,1,", "1,7,1,7,"), "node 1 has a degree of freedom 7"),
+        (EACH.format(node=1) + "\n2,3,2,3,1.0", "node 2 has only the degrees of freedom 3"),
         ("\n".join(EACH.format(node=-k) for k in range(1, 7)), "there is no interface node"),
     ],
 )
@@ -543,7 +552,7 @@ def test_hostile_files_are_refused_before_anything_of_their_size_is_made(tmp_pat
     with pytest.raises(parflex.RobotFileError):
         loaded(tmp_path, "pickle.npz")
     (tmp_path / "m.mtx").write_text("%%MatrixMarket matrix array real general\n99999999 99999999\n1\n")
-    with pytest.raises(parflex.RobotFileError, match="99999999 freedoms, more than"):
+    with pytest.raises(parflex.RobotFileError, match="99999999 degrees of freedom, more than"):
         load_matrices({"M": str(tmp_path / "m.mtx"), "K": str(tmp_path / "m.mtx")}, [1])
 
 

@@ -206,7 +206,7 @@ def test_too_few_motors_are_told_from_a_singular_pose():
     settings = {"actuation.few": {"actuated": ["leg1.3", "leg2.3"]}}
     robot = parflex.load("gough-stewart", settings=settings, actuation="few")
     found = parflex.inverse_dynamics(robot)
-    assert len(found.free) == 4 and any("2 motors for 6 freedoms" in said for said in found.warnings)
+    assert len(found.free) == 4 and any("2 motors for 6 degrees of freedom" in said for said in found.warnings)
     assert parflex.configure(robot).closure_error < 1e-12  # geometry does not need motors; Newton ends at rounding
 
 

@@ -260,7 +260,7 @@ def same(one, two):
         ("terms = { pinion = 0 }", "the ratio of 'pinion' is zero"),
         ("terms = { wheel = 2 }", "cannot be coupled to itself"),
         ('other = "pinion"\nlead = 0', "lead = 0.0 couples nothing"),
-        ('other = "pinion"\nlead = 0.01', "both turn"),
+        ('other = "pinion"\nlead = 0.01', "both rotate"),
         ('other = "pinion"', "needs both 'other' and 'lead'"),
         ("lead = 0.01", "needs both 'other' and 'lead'"),
         ("", "the coupling has neither 'terms' nor 'other' and 'lead'"),
@@ -293,10 +293,12 @@ def test_what_contradicts_a_ratio_is_told_in_the_unit_of_the_joint(tmp_path):
     with pytest.raises(ParflexError, match=said):
         parflex.configure(load("screw-jack"), {"motor": 1.0, "spindle": 1.0})
     off = np.eye(len(q))[where] * 0.25
-    with pytest.raises(InputError, match=r"coupling 'mesh': 'wheel' is off by 0\.25 rad; it says wheel = -2 pinion"):
+    with pytest.raises(
+        InputError, match=r"coupling 'mesh': 'wheel' is off by 0\.25 rad; it requires wheel = -2 pinion"
+    ):
         parflex.configure(robot, q + off)
     rates = np.eye(robot.nv)[robot.rates.index("wheel")] * 3
-    with pytest.raises(InputError, match=r"coupling 'mesh': 'wheel' is off by 3 rad/s; it says"):
+    with pytest.raises(InputError, match=r"coupling 'mesh': 'wheel' is off by 3 rad/s; it requires"):
         parflex.inverse_dynamics(robot, q, rates)
 
 

@@ -73,5 +73,5 @@ def test_accelerations_are_counted_against_motors(cart, five_bar):
 
 def test_what_needs_as_many_motors_as_freedoms_says_so(cart):
     for model in ("step", "jacobian-of-inverse"):
-        with pytest.raises(ActuationError, match="1 motor for 2 freedoms"):
+        with pytest.raises(ActuationError, match="1 motor for 2 degrees of freedom"):
             parflex.model(cart, model)

@@ -273,7 +273,7 @@ def test_every_emitter_gives_the_numbers_of_coupled_robots(case, tmp_path, figur
 def test_a_loss_that_nothing_determines_and_efficiencies_that_no_gear_has_are_refused(tmp_path):
     twice = '[[coupling]]\nname = "again"\njoint = "pinion"\nterms = { wheel = -0.25 }'
     robot = pair(tmp_path, "terms = { pinion = -4 }\nefficiency = 0.8", twice)
-    with pytest.raises(SingularError, match="'mesh' repeats what holds the robot anyway"):
+    with pytest.raises(SingularError, match="'mesh' is redundant"):
         parflex.inverse_dynamics(robot)
     assert parflex.inverse_dynamics(robot, without=["friction"]).efforts
     for words, said in (

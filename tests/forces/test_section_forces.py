@@ -338,7 +338,7 @@ def test_sections_of_a_run_are_in_equilibrium_with_its_reactions(five_bar, loade
         ("left.Mz@1.2", r"the place '1.2' is not on the beam 'left'", "from 0"),
         ("left.Mz@-0.1", r"the place '-0.1' is not on the beam 'left'", "from 0"),
         ("left.Mz@middle", r"the place 'middle' is not on the beam 'left'", "from 0"),
-        ("left.My@0.5", r"a planar robot does not say what 'left' carries as My", "Mz"),
+        ("left.My@0.5", r"a planar robot does not determine My of 'left'", "Mz"),
         ("lift.Mz@0.5", r"there is no beam 'lift'", "left"),
         ("left.tip.Mz@0.5", r"'left.tip' is not a beam", "left"),
         ("left.Mz@0:2:5", r"'0:2:5' is not a range of places", "0:1:21"),

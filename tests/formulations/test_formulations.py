@@ -193,7 +193,7 @@ def test_the_direct_program_of_a_floating_robot_equals_the_float_path():
 
 def test_models_that_the_motors_do_not_define_are_refused_by_name():
     for model in ("jacobian-of-inverse", "step"):
-        with pytest.raises(parflex.ActuationError, match="1 motor for 10 freedoms"):
+        with pytest.raises(parflex.ActuationError, match="1 motor for 10 degrees of freedom"):
             parflex.model(load_robot("floating"), model)
 
 

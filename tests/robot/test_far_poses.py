@@ -484,7 +484,7 @@ def test_poses_about_their_equilibrium_give_no_advice(recwarn):
     for count in (1, 8):  # alone and together
         found = parflex.many_responses(robot, ["motor", "arm"], [[0.0, 0.5]] * count, ["deflection:rz"])
         assert found["deflection:rz"] == pytest.approx([-0.5 - 2.0 * 9.81 * 0.3 / 800] * count, rel=1e-4)  # cos 0
-    assert not [warning for warning in recwarn if "ask about" in str(warning.message)]
+    assert not [warning for warning in recwarn if "about='equilibrium'" in str(warning.message)]
 
 
 @pytest.mark.parametrize("name", ["arm", "motor"])

@@ -246,7 +246,7 @@ def test_unreachable_directions_are_reported_in_degrees_and_distances_in_metres(
 
 def test_more_conditions_than_freedoms_are_counted_where_they_contradict_each_other():
     robot = parflex.load("5r")
-    with pytest.raises(UnreachableError, match=r"3 conditions are given .*, but the robot has 2 freedoms"):
+    with pytest.raises(UnreachableError, match=r"3 conditions are given .*, but the robot has 2 degrees of freedom"):
         parflex.configure(robot, {"x": 0.03, "y": 0.45, "distance.base.tip": 0.48})
     q = parflex.configure(robot, {"x": 0.03, "y": 0.4, "distance.base.tip": float(np.hypot(0.03, 0.4))}).q
     assert end_effector(robot, q)[0] == pytest.approx([0.03, 0.4, 0.0], abs=1e-12)  # they may agree
@@ -331,14 +331,14 @@ def test_a_rod_between_two_spherical_joints_is_reported_to_spin():
 def test_with_a_motor_less_the_platform_is_named_and_not_the_spins():
     five = {"actuation.five": {"actuated": [f"{leg}.upper" for leg in "abcde"]}}
     error = refusal(load_robot("six-sps", settings=five, actuation="five"))
-    assert "5 motors for 6 freedoms" in error.message and "platform" in error.message
+    assert "5 motors for 6 degrees of freedom" in error.message and "platform" in error.message
 
 
 def test_too_few_motors_and_a_passive_hinge_are_neither_a_singularity_nor_a_spin():
     for name in ("rssr", "double-four-bar", "cart-pendulum"):
         assert configure(load_robot(name)).condition.warnings == []
     found = parflex.inverse_dynamics(load_robot("cart-pendulum"))
-    assert list(found.free) == ["bob"] and "1 motor for 2 freedoms" in found.warnings[-1]
+    assert list(found.free) == ["bob"] and "1 motor for 2 degrees of freedom" in found.warnings[-1]
 
 
 def test_a_dead_point_is_reported_as_such_and_not_as_a_singularity():

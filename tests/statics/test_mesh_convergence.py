@@ -79,7 +79,7 @@ def test_converged_frequencies_of_random_stepped_beams_are_within_the_tolerance(
     # motions inside elements are cut into eight: of stretch and shear their estimate is 1/64 too small, and terms of
     # second order are left out
     assert error <= max(1.2 * took.remaining, 1e-8)
-    assert took.converged or (took.elements == 64 and "asked for" in result.model.warnings[-1])
+    assert took.converged or (took.elements == 64 and "not the requested" in result.model.warnings[-1])
     assert not took.converged or (error <= share and took.change <= share)
 
 
@@ -132,9 +132,9 @@ def test_robots_carry_payload_sensors_and_locks_through_a_refinement():
     with pytest.raises(InputError, match="this configuration is deformed"):
         parflex.natural_frequencies(robot, bent, 2, converge=1e-2)
     # nodes of elements that a robot was loaded with would move
-    with pytest.raises(InputError, match=r"'13\.0\.1' is a node between elements"):
+    with pytest.raises(InputError, match=r"'13\.0\.1' is an inner node"):
         parflex.natural_frequencies(robot, wrench={"13.0.1": [1, 0, 0]}, converge=1e-3)
-    with pytest.raises(InputError, match=r"'13\.0\.1' is a node between elements"):
+    with pytest.raises(InputError, match=r"'13\.0\.1' is an inner node"):
         parflex.simulate(robot, "square", 0.1, frames=["13.0.1"], converge=1e-3)
 
 
@@ -150,7 +150,7 @@ def test_refinement_gives_more_modes_than_an_element_has(tmp_path):
         *(("dualemps", share, "") for share in (0, -1e-3, 1.0, True, "fine", float("nan"), [1e-3])),
         ("dualemps", 1e-14, "rounding"),
         ("5r", 1e-3, "it has no beams"),
-        ("gough-stewart-flexible", 1e-3, "'platform' given by"),
+        ("gough-stewart-flexible", 1e-3, "'platform', a modal body"),
     ],
 )
 def test_impossible_tolerances_and_robots_are_refused(name, share, message):
@@ -164,9 +164,9 @@ def test_reduced_beams_are_not_refined(tmp_path):
     reduce = ", reduce = { error = 0.1, band = 30 }"
     robot, _ = stepped(tmp_path, [(0.3, 0.01, 4), (0.2, 0.008, 1)], "clamped-free", tip=0.3, reduce=reduce)
     result = parflex.natural_frequencies(robot, modes=1, converge=1e-2)
-    assert "error of the reduction of 'b0' is not in the change" in result.model.warnings[-1]
+    assert "excludes the reduction error of 'b0'" in result.model.warnings[-1]
     robot, _ = stepped(tmp_path, [(0.3, 0.01, 4)], "clamped-free", tip=0.3, reduce=reduce)
-    with pytest.raises(InputError, match="'b0' are reduced"):
+    with pytest.raises(InputError, match="'b0' is reduced"):
         parflex.natural_frequencies(robot, converge=1e-2)
 
 
@@ -186,7 +186,7 @@ def test_the_limit_of_elements_ends_with_the_status_1(capsys, tmp_path):
     [
         ("dualemps", 2, ""),  # 2 %
         ("dualemps", 3, "mode 3 (48.16 Hz) is about 5% too high, by '13' most"),  # 4.9 %
-        ("dualemps", 6, "mode 6 (436.2 Hz) is not below"),  # the sixth is 189 Hz, not 436
+        ("dualemps", 6, "mode 6 (436.2 Hz) reaches"),  # the sixth is 189 Hz, not 436
         ("3rrr-flexible", 4, ""),
         ("3rrr-flexible", 6, "too high, by 'leg"),  # 11 %
         ("gough-stewart-beams", None, ""),

@@ -231,7 +231,7 @@ BAD = {
     "blends of 0.4 s overlap": {"joints": ROWS, "times": [0, 1, 2], "law": "blend", "blend": 0.4},
     "either 'frequency'": {"sines": {LEFT: [0.1]}},
     "has 1 amplitudes for 2": {"sines": {LEFT: [0.1]}, "frequencies": [1, 2]},
-    "from one frequency to another": {"chirp": {LEFT: 0.1}, "frequencies": [1], "duration": 1},
+    "needs two frequencies": {"chirp": {LEFT: 0.1}, "frequencies": [1], "duration": 1},
     "'rihgt.1' is not an actuated joint": {"sines": {"rihgt.1": [0.1]}, "frequency": 1},
     "is not a direction of a frame": {"frame": "tip", "sines": {LEFT: [0.1]}, "frequency": 1},
     "no frame 'tpi'": {"frame": "tpi", "sines": {"x": [0.1]}, "frequency": 1},
@@ -423,9 +423,9 @@ LINES = {"points": [[0, 0, 0], [0.1, 0, 0], [0.1, 0.1, 0]], "speed": 0.1, "ramp"
     [
         ({"direction": [[0, 0, 1], [0, 1, 1]]}, CIRCLE, "there are 2 vectors for 1 point of the circle"),
         ({"direction": [0, 0, 0]}, CIRCLE, "a direction is zero"),
-        ({"cone": 0.1, "direction": [0, 0, 1]}, CIRCLE, "'cone' and 'direction' both turn the frame"),
+        ({"cone": 0.1, "direction": [0, 0, 1]}, CIRCLE, "'cone' and 'direction' both set the orientation of the frame"),
         ({"orientation": "along"}, CIRCLE, "orientation"),
-        ({"cone": 0.1}, LINES, "a 'cone' stands about the axis of a circle"),
+        ({"cone": 0.1}, LINES, "'cone' needs a circle"),
         ({"orientation": "tangent"}, LINES, "along corners the tangent jumps"),
         pytest.param(
             {"direction": [1, 0, 0]}, CIRCLE, "no pose has this direction of 'tool'.*deg", marks=pytest.mark.verify

@@ -182,7 +182,10 @@ WOUND = {"name": "w", "joint": "cable", "terms": {"drum": -0.1}, "stiffness": 9,
     ("settings", "words"),
     [
         ({}, "neither elastic nor driven.*couple it to a drum"),
-        ({"element.0.actuated": True, "element.0.stiffness": 5, "element.0.rest": 1}, "with a motor does not stretch"),
+        (
+            {"element.0.actuated": True, "element.0.stiffness": 5, "element.0.rest": 1},
+            "an actuated cable cannot be elastic",
+        ),
         ({"coupling": [WOUND | {"joint": "drum", "terms": {"cable": -5}}]}, 'joint = "cable"'),
         ({"coupling": [WOUND]}, "no backlash"),
     ],
@@ -251,7 +254,9 @@ def test_linear_models_have_the_internal_efforts_of_the_inverse_model():
     told = parflex.linear_model(robot, pose, servo=30.0, preload=stated)
     assert pytest.approx(told.K, rel=1e-9, abs=1e-9 * np.abs(told.K).max()) == model.K
     assert model.about == "equilibrium" and model.loading.internal["chosen_by"] == "least norm, taut cables"
-    assert model.warnings == bent.warnings and "internal efforts keep its cables taut" in model.warnings[0]
+    assert (
+        model.warnings == bent.warnings and "internal efforts of the motors keep the cables taut" in model.warnings[0]
+    )
     for words in ({"about": "undeformed"}, {"about": "equilibrium"}, {"wrench": {"platform": [1.0, 0.0, 0.0]}}):
         sagged = parflex.deflection(robot, pose, servo=30.0, **words)  # servos alone hold it, and two cables push
         assert len(sagged.warnings) == 1 and "would have to push here" in sagged.warnings[0]

@@ -291,9 +291,9 @@ BAD = {
     "kind = 'spring'\nstiffness = 10": "needs its rest",
     "kind = 'spring'\nstiffness = -1\nrest = 0.1": "stiffness = -1.0 is negative",
     "kind = 'spring'\nstiffness = 0\nrest = 0.1": "stiffness 0",
-    "kind = 'spring'\nstiffness = 1\nrest = 0.1\ntable = [[0, 1], [1, 2]]": "both say",
-    "kind = 'spring'\ntable = [[0, 1]]": "one pair",
-    "kind = 'spring'\ntable = [[1, 1], [0, 2]]": "do not rise",
+    "kind = 'spring'\nstiffness = 1\nrest = 0.1\ntable = [[0, 1], [1, 2]]": "both define",
+    "kind = 'spring'\ntable = [[0, 1]]": "needs two pairs",
+    "kind = 'spring'\ntable = [[1, 1], [0, 2]]": "do not increase",
     "kind = 'spring'\ntable = { speed = [[0, 1], [1, 2]] }": "table over length",
     "kind = 'damper'": "needs its damping",
     "kind = 'damper'\ndamping = 3\nrest = 0.1": "has no 'rest'",
@@ -310,8 +310,8 @@ BAD = {
     "kind = 'rod'\nbetween = ['left.elbow', 'tip']": "both on the body",
     "kind = 'rod'\nbetween = ['home', 'left']": "meet",
     "kind = 'spring'\nstiffness = 1\nrest = 0\ndamping = 2\nbetween = ['home', 'left']": "meet",
-    "name = 'tip'\nkind = 'strut'": "a point is called 'tip' too",
-    "name = 'left'\nkind = 'spring'\nstiffness = 1\nrest = 0.1": "a frame is called 'left' too",
+    "name = 'tip'\nkind = 'strut'": "a point has the name 'tip' too",
+    "name = 'left'\nkind = 'spring'\nstiffness = 1\nrest = 0.1": "a frame has the name 'left' too",
     "name = 'x'\nkind = 'strut'": "'x' is a coordinate of the end effector",
     "name = 'tip.x'\nkind = 'strut'": "'tip.x' is a coordinate of the frame 'tip'",
     "name = 'none'\nkind = 'strut'": "'none' is a choice of joints",
@@ -417,7 +417,7 @@ def test_linear_models_of_robots_with_tension_are_about_the_equilibrium_and_say_
         assert not asked.model.warnings
         assert parflex.cartesian_stiffness(robot).model.about == "equilibrium"
         about = parflex.linear_model(robot, about="undeformed")
-        assert about.about == "undeformed" and "what balances it" in about.warnings[0]
+        assert about.about == "undeformed" and "does not balance" in about.warnings[0]
         moved = parflex.deflection(robot)
         turned = parflex.equilibrium(robot).configuration.q[0] - robot.home[0]
         assert moved.frames["arm"][-1] == pytest.approx(turned, abs=1e-9) and words in moved.warnings[0]

@@ -1,1 +1,1 @@
-"""Bodies: rigid, beam, modal, reduced and superelement; the recursion asks a body for its wrench and inertia."""
+"""Define rigid, beam, modal, reduced and superelement bodies, of which the recursion requests wrench and inertia."""

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from parflex.bodies.sections import Fibres
 
 Array = np.ndarray
-SLENDER = 0.1  # deflections of a tip beyond this share of the length turn sections by more than small angles
+SLENDER = 0.1  # of the length: larger tip deflections rotate sections by more than small angles
 LABELS = ("ux", "uy", "uz", "rx", "ry", "rz")
 PLANAR = (0, 1, 5)
-FIELDS = (slice(0, 1), slice(1, 4), slice(4, 7))  # r0, displacements and turns of the tip: each of one unit
+FIELDS = (slice(0, 1), slice(1, 4), slice(4, 7))  # r0, displacements and rotations of the tip: each of one unit
 # factor (1, y, z) and axis of the points whose motion is one of x, y, z, rx, ry, rz of a section, with its sign
 SECTION_MOTIONS = ((0, 0, 1.0), (0, 1, 1.0), (0, 2, 1.0), (1, 2, 1.0), (2, 0, 1.0), (1, 0, -1.0))
 SIGNS = np.array([sign for *_, sign in SECTION_MOTIONS])
-NOTHING = np.zeros(1)  # a polynomial
+NOTHING = np.zeros(1)  # the zero polynomial
 CLAMPED_FREE = 1.8751040687119611  # first root of cos x cosh x = -1: clamped at one end, free at the other
 
 
@@ -67,8 +67,8 @@ class Material:
 class BeamElement(LineNodes):
     """One element of a beam, with its places and sections in the axes of its body.
 
-    Along x a place goes by its share of the motion of the tip: that bending shortens the chord is in the mean strain
-    alone. The axes of a place are those of its section, which with shear turns less than the line.
+    Places along x move with their share of the motion of the tip; only the mean strain includes the shortening by
+    bending. The axes of a place are those of its section, which with shear rotates less than the centre line.
     """
 
     length: Any
@@ -83,7 +83,7 @@ class BeamElement(LineNodes):
 
     @property
     def coordinates(self) -> list[int]:
-        """Components of the motion of the tip that are coordinates."""
+        """Components of the tip motion that are coordinates."""
         return list(PLANAR if self.planar else range(6))
 
     @property
@@ -93,7 +93,7 @@ class BeamElement(LineNodes):
 
     @property
     def stations(self) -> int:
-        """Places that show every wave of its shapes."""
+        """Places that resolve every wave of the shapes."""
         return 2
 
     @property
@@ -106,12 +106,12 @@ class BeamElement(LineNodes):
 
     @property
     def section_axes(self) -> Array:
-        """Rotation from the axes of the section at rest to those of the element."""
+        """Rotation from the undeformed axes of the section to those of the element."""
         return rotation_about(0, self.roll)
 
     @property
     def tip_stiffness(self) -> Array:
-        """Stiffness (6 x 6) of the tip while the root is held, in axes of the section."""
+        """Stiffness (6 x 6) of the tip with clamped root, in axes of the section."""
         E, G, L, section, Ps = self.material.E, self.material.G, self.length, self.section, self.shear_ratios
         kind = scalar_type(np.array([E, G, L, *Ps, section.A, section.Iy, section.Iz, section.J]))
         K: Array = np.zeros((6, 6), dtype=kind)
@@ -128,7 +128,7 @@ class BeamElement(LineNodes):
 
     @cached_property
     def _fields(self) -> dict[tuple[int, int, int], Array]:
-        """Nonzero polynomials in xi of r0 (0) and of the shapes (1 to 6): by factor (1, y, z), function and axis."""
+        """Nonzero polynomials in xi of r0 (0) and of the shapes (1 to 6), by factor (1, y, z), function and axis."""
         (v, v_turn), (bend, bend_turn) = _bending(self.length, self.shear_ratios[0])
         (w, w_turn), (tilt, tilt_turn) = _bending(self.length, self.shear_ratios[1])
         one, xi = np.ones(1), np.array([0.0, 1.0])
@@ -139,7 +139,7 @@ class BeamElement(LineNodes):
 
     @cached_property
     def _integrals(self) -> tuple[Array, list[Array]]:
-        """Of the functions, and of their products by factor, from 0 to xi: coefficients of xi, xi^2, ..."""
+        """Integrals from 0 to xi of the functions and of their products by factor: coefficients of xi, xi^2, ..."""
         kind = scalar_type(np.array([self.length, *self.shear_ratios]))
         first: Array = np.zeros((7, 3, 4), dtype=kind)
         products: list[Array] = [np.zeros((7, 7, 3, 3, 7), dtype=kind) for _ in range(3)]
@@ -153,7 +153,7 @@ class BeamElement(LineNodes):
         return first, products
 
     def beyond(self, xi: Array) -> tuple[Array, Array, Array]:
-        """Mass, S and G of what lies beyond each xi: n, n x fields x 3, n x fields x fields x 3 x 3."""
+        """Return mass, S and G of the part beyond each xi: n, n x fields x 3, n x fields x fields x 3 x 3."""
         m, S, G = self.points_beyond(xi)
         spins = self.spins(xi)
         G = G.astype(scalar_type(G, spins))
@@ -162,7 +162,7 @@ class BeamElement(LineNodes):
         return m, S, G
 
     def points_beyond(self, xi: Array) -> tuple[Array, Array, Array]:
-        """The same without the inertia of sections that spin about x and are no moving points."""
+        """Return mass, S and G beyond each xi without the rotary inertia of sections about x."""
         section, rho, L, (first, products) = self.section, self.material.density, self.length, self._integrals
         weights = [rho * section.A, *([rho * section.Iz, rho * section.Iy] if self.rotary_inertia else [])]
         powers = 1 - xi[:, None] ** np.arange(1, 8)
@@ -179,7 +179,7 @@ class BeamElement(LineNodes):
         return weights[0] * L * (1 - xi), S[:, fields], G[:, fields][:, :, fields]
 
     def spins(self, xi: Array) -> Array:
-        """Of sections beyond each xi that spin about x: products of the turns of the root and by the coordinates."""
+        """Return the rotary inertia about x beyond each xi that moving points do not contribute."""
         section = self.section
         j = section.Ip - (section.Iy + section.Iz if self.rotary_inertia else 0.0)  # what points do not carry
         # in the plane nothing twists, and left out it does not hide that r0 is the length times the axial shape
@@ -193,7 +193,7 @@ class BeamElement(LineNodes):
 
     @property
     def shortening(self) -> Array:
-        """H with 1/2 e^T H e = 1/2 int (v'^2 + w'^2) dx: what the slopes of the centre line take from its chord."""
+        """H with 1/2 e^T H e = 1/2 int (v'^2 + w'^2) dx, the shortening of the chord by bending."""
         slopes = [(a, i, polynomial.polyder(f)) for (part, a, i), f in self._fields.items() if not part and a and i]
         H: Array = np.zeros((7, 7), dtype=scalar_type(*(f for *_, f in slopes)))
         for (a, i, f), (b, k, g) in product(slopes, slopes):
@@ -204,23 +204,23 @@ class BeamElement(LineNodes):
         return H[np.ix_(self.coordinates, self.coordinates)]
 
     def _in_frame(self, matrix: Array) -> Array:
-        """A 6 x 6 matrix in axes of the section, in those of the element."""
+        """Return a 6 x 6 matrix in axes of the element from axes of the section."""
         T = np.kron(np.eye(2), self.section_axes)
         return T @ matrix @ T.T if self.roll else matrix
 
     def motions(self, xi: Array) -> Array:
-        """Displacement and turn of the sections at each xi per motion of the tip: n x 6 x 6."""
+        """Return displacement and rotation of the sections at each xi per tip motion: n x 6 x 6."""
         rows = ([self._fields.get((part, a, axis), NOTHING) for a in range(1, 7)] for part, axis, _ in SECTION_MOTIONS)
         values = np.array([[polynomial.polyval(xi, f) for f in row] for row in rows])
         return self._in_frame(np.moveaxis(SIGNS[:, None, None] * values, 2, 0))
 
     def shapes(self, xi: Array) -> tuple[Array, Array, Array]:
-        """Of the sections at each xi: place at rest, and what coordinates displace and turn them by."""
+        """Return undeformed places of the sections at each xi, and displacements and rotations per coordinate."""
         motions = self.motions(np.asarray(xi))[:, :, self.coordinates]
         return np.outer(xi * self.length, [1.0, 0.0, 0.0]), motions[:, :3], motions[:, 3:]
 
     def clamped_compliance(self, xi: float, at: float) -> Array:
-        """Motion (displacement, turn) of the section at `at` by a unit wrench at `xi`, both ends held: 6 x 6.
+        """Return the motion of the section at `at` per unit wrench at `xi`, with both ends clamped: 6 x 6.
 
         Exact in statics: the parts of the element on both sides of the load have the shapes of elements.
         """
@@ -244,26 +244,26 @@ class BeamElement(LineNodes):
 
 
 def _bending(length: Any, Ps: Any) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    """Deflection and turn of the section per deflection of the tip, and per turn of the tip."""
+    """Return deflection and rotation of the section per deflection and per rotation of the tip."""
     bend = np.array([0.0, Ps, 3.0, -2.0]), np.array([0.0, 6.0, -6.0]) / length
     turn = length * np.array([0.0, -Ps / 2, Ps / 2 - 1.0, 1.0]), np.array([0.0, Ps - 2.0, 3.0])
     return (bend[0] / (1 + Ps), bend[1] / (1 + Ps)), (turn[0] / (1 + Ps), turn[1] / (1 + Ps))
 
 
 def carried(x: Array) -> Array:
-    """Motions of places at each x along a beam by the motion of its root: n x 6 x 6."""
+    """Return the motions of places at each x of a rigid beam per motion of its root: n x 6 x 6."""
     motions: Array = np.repeat(np.eye(6, dtype=scalar_type(x))[None], len(x), axis=0)
     motions[:, 1, 5], motions[:, 2, 4] = x, -x
     return motions
 
 
 def units_of(labels: Sequence[str]) -> tuple[str, ...]:
-    """Units of coordinates with these labels: displacements begin with u, rotations with r."""
+    """Return the units of coordinates with these labels: displacements begin with u, rotations with r."""
     return tuple("m" if label.startswith("u") else "rad" for label in labels)
 
 
 def beam(element: BeamElement, linear: bool = False) -> ElasticBody:
-    """The body of an element; its axial strain is the mean one, which bending shortens, or if `linear` its chord's."""
+    """Return the body of an element, with mean axial strain, or if `linear` with the strain of its chord."""
     _, S, G = (part[0] for part in element.beyond(np.zeros(1)))
     if element.roll:
         S, G = _rounded(S, (FIELDS,)), _rounded(G, (FIELDS, FIELDS))
@@ -279,7 +279,7 @@ def beam(element: BeamElement, linear: bool = False) -> ElasticBody:
 
 
 def _rounded(values: Array, groups: tuple[tuple[slice, ...], ...]) -> Array:
-    """The integrals without what turning their axes leaves as rounding where they are zero."""
+    """Return the integrals with rounding set to zero."""
     if values.dtype == object:  # a zero may have slopes
         return values
     result = values.copy()
@@ -290,9 +290,9 @@ def _rounded(values: Array, groups: tuple[tuple[slice, ...], ...]) -> Array:
 
 
 def add_spin(G: Array, spin: Array, sign: float = 1.0) -> None:
-    """Put inertia of sections against spin about x alone into second moments that act about x only.
+    """Add the rotary inertia of sections about x to second moments, in place.
 
-    What pairs of coordinates have of it is no second moment: it stays beside them.
+    The share of pairs of coordinates is no second moment and is stored separately.
     """
     G[0, 0] += sign * spin[0, 0] / 2 * np.diag([-1.0, 1.0, 1.0])
     for k in range(1, len(spin)):
@@ -304,7 +304,7 @@ def add_spin(G: Array, spin: Array, sign: float = 1.0) -> None:
 
 
 def first_bending_frequency(element: BeamElement, root: float = CLAMPED_FREE) -> Any:
-    """Lowest natural frequency, in rad/s, of the beam in bending by the first root of its frequency equation."""
+    """Return the lowest bending frequency (rad/s) by the first root of its frequency equation."""
     section, mass = element.section, element.material.density * element.section.A
     weakest = section.Iz if element.planar else smaller(section.Iy, section.Iz)
     return root**2 * np.sqrt(element.material.E * weakest / (mass * element.length**4))

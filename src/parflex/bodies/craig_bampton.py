@@ -25,21 +25,22 @@ from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 
 Array = np.ndarray
-LIMIT = 0.5  # sums over nodal masses that miss the given matrix by more are those of another body
-SYMMETRIC = 1e-6  # of the largest entry: matrices of other programs are printed with some digits only
-NEGATIVE = 1e-8  # of scaled entries, times the root of their number: eigenvalues below zero by less are rounding
-DENSE = 800  # coordinates up to which matrices are treated as full ones
-FREE = 1e-4  # of the first elastic eigenvalue: rigid motions may have so much
-STIFF = 1e-12  # of the stiffest coordinate: motions with less have no stiffness
-SAME = 1e-3  # masses along x, y and z are one mass, within this share
-INERTIA = 0.05  # a rigid mass matrix off by more is that of another body
+LIMIT = 0.5  # relative error of nodal masses above which the mesh is refused
+SYMMETRIC = 1e-6  # of the largest entry: rounding of printed matrices
+NEGATIVE = 1e-8  # of scaled entries, times the root of their number: smaller negative eigenvalues are rounding
+DENSE = 800  # number of coordinates up to which matrices are dense
+FREE = 1e-4  # of the first elastic eigenvalue: largest eigenvalue of rigid-body modes
+STIFF = 1e-12  # of the stiffest coordinate: smaller stiffness is zero
+SAME = 1e-3  # relative difference of masses along x, y and z
+INERTIA = 0.05  # largest relative error of the rigid mass matrix
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reduced(Record):
-    """Modal data, and how far sums over the nodal masses were from the given mass matrix before they were corrected.
+    """Modal data, and the errors of sums over the nodal masses before their correction.
 
-    `sums` is the largest error of modal masses and products, `inertia` what is left of that of the rigid mass matrix.
+    `sums` is the largest error of modal masses and products, `inertia` the remaining error of the rigid mass
+    matrix.
     """
 
     data: ModalData
@@ -50,7 +51,7 @@ class Reduced(Record):
 def free_reduction(
     M: Any, K: Any, nodes: Any, interface: Mapping[str, int], modes: int, damping: float = 0.0, **texts: Any
 ) -> Reduced:
-    """The lowest elastic modes of a free body. Its rigid motions are recognised and left out; there must be no other.
+    """Return the lowest elastic modes of a free body, whose only zero modes may be its rigid-body modes.
 
     `M` and `K` (full or sparse) have six coordinates a node, Tx Ty Tz Rx Ry Rz, or three; coordinates without mass and
     stiffness are at rest. `interface` gives the indices of the nodes where something is attached. `texts` may be
@@ -70,7 +71,7 @@ def craig_bampton(
     damping: float = 0.0,
     **texts: Any,
 ) -> Reduced:
-    """Motions of the interface with the rest following statically, and `modes` modes with the interface held.
+    """Return Craig-Bampton modes: static constraint modes of the interface and `modes` fixed-interface modes.
 
     They are combined into modes of the reduced body, with diagonal mass and stiffness. Without `root` the body is free
     (a platform) and its rigid motions are left out; with it the interface node of that name is clamped (a link, which
@@ -82,7 +83,7 @@ def craig_bampton(
 
 
 def craig_bampton_vectors(body: Structure, modes: int, root: str | None = None) -> tuple[Array, Array]:
-    """Eigenvalues and vectors (mass 1) of all modes of the body reduced to its interface and `modes` held modes."""
+    """Return eigenvalues and vectors (mass 1) of the body reduced to interface and fixed-interface modes."""
     clamped = np.zeros(0, dtype=int)
     if root is not None:
         hint = did_you_mean(root, body.interface)
@@ -104,7 +105,7 @@ def craig_bampton_vectors(body: Structure, modes: int, root: str | None = None) 
 
 
 def _basis(body: Structure, boundary: Array, inner: Array, modes: int) -> Array:
-    """Constraint modes of the boundary, then modes with the boundary held, over the active coordinates."""
+    """Return constraint modes of the boundary, then fixed-interface modes, over the active coordinates."""
     message = f"{modes} fixed-interface modes are requested, but the body has at most {len(inner)}"
     require(0 <= modes <= len(inner), message, "modes", f"request 0 to {len(inner)}", modes)
     T = np.zeros((len(body.active), len(boundary) + modes))
@@ -127,7 +128,7 @@ def _basis(body: Structure, boundary: Array, inner: Array, modes: int) -> Array:
 def _reduced(
     body: Structure, modes: tuple[Array, Array], free: bool, statics: bool, damping: float, texts: Mapping[str, Any]
 ) -> Reduced:
-    """Modal data with the interface first, orthonormal in the sums over the nodes."""
+    """Return modal data with the interface first, orthonormal in the sums over the nodes."""
     values, vectors = modes
     first = list(body.interface.values())
     order = np.array([*first, *(k for k in range(len(body.nodes)) if k not in set(first))])
@@ -149,7 +150,7 @@ def _reduced(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Structure(Record):
-    """Matrices over coordinates `node * width + axis`, of which only the active ones carry mass or stiffness."""
+    """Matrices over coordinates `node * width + axis`, of which only the active coordinates have mass or stiffness."""
 
     M: sparse.csc_matrix  # over the active coordinates, as K
     K: sparse.csc_matrix
@@ -160,7 +161,7 @@ class Structure(Record):
 
     @cached_property
     def rigid(self) -> Array:
-        """Rigid motions over the active coordinates that can be told apart there, orthonormal in mass."""
+        """Independent rigid-body modes over the active coordinates, orthonormal in mass."""
         motions = rigid_shapes(self.nodes)[:, :, : self.width].reshape(6, -1).T[self.active]
         return motions @ orthonormal_combinations(motions.T @ (self.M @ motions), 1e-10)
 
@@ -170,11 +171,11 @@ class Structure(Record):
         return self.width == 6 and bool((self.active % 6 >= 3).any())
 
     def coordinates(self, node: int) -> Array:
-        """Positions of the active coordinates of a node among the active ones."""
+        """Return the positions of the active coordinates of a node among all active coordinates."""
         return np.flatnonzero(self.active // self.width == node)
 
     def shapes(self, vectors: Array) -> Array:
-        """Vectors over the active coordinates as shapes, N x n x 6; rotations NaN where a body has none."""
+        """Return vectors over the active coordinates as shapes, N x n x 6; missing rotations are NaN."""
         full = np.zeros((vectors.shape[1], len(self.nodes) * self.width))
         full[:, self.active] = vectors.T
         shapes = np.zeros((vectors.shape[1], len(self.nodes), 6))
@@ -185,7 +186,7 @@ class Structure(Record):
 
 
 def structure(M: Any, K: Any, nodes: Any, interface: Mapping[str, int]) -> Structure:
-    """Matrices, node positions (n x 3) and the indices of interface nodes, after every check."""
+    """Return the checked matrices, node positions (n x 3) and indices of interface nodes."""
     positions = np.array(nodes, dtype=float)
     points = positions.ndim == 2 and positions.shape[1] == 3 and len(positions) and np.isfinite(positions).all()
     require(points, "the nodes are not a list of points", "nodes", "give an array of n x 3 numbers")
@@ -211,7 +212,7 @@ def structure(M: Any, K: Any, nodes: Any, interface: Mapping[str, int]) -> Struc
 
 
 def _matrix(values: Any, name: str) -> sparse.csc_matrix:
-    """A real, finite and symmetric sparse matrix."""
+    """Return a real, finite and symmetric sparse matrix; raise for any other."""
     matrix = sparse.csc_matrix(values)
     require(not np.iscomplexobj(matrix), f"{name} is complex", name, "give real matrices, and damping by ratios")
     matrix = matrix.astype(float)
@@ -226,7 +227,7 @@ def _matrix(values: Any, name: str) -> sparse.csc_matrix:
 
 
 def _check_definite(matrix: sparse.csc_matrix, name: str, hint: str) -> None:
-    """No eigenvalue is negative beyond rounding, by the signs of pivots of the scaled matrix."""
+    """Raise for negative eigenvalues beyond rounding, by the signs of pivots of the scaled matrix."""
     diagonal = matrix.diagonal()
     if diagonal.max() > 0 and diagonal.min() >= -NEGATIVE * diagonal.max():
         root = sparse.diags(1 / np.sqrt(np.where(diagonal > 0, diagonal, diagonal.max())))
@@ -241,7 +242,7 @@ def _check_definite(matrix: sparse.csc_matrix, name: str, hint: str) -> None:
 
 
 def lowest_modes(M: Any, K: Any, count: int, rigid: Array | None = None) -> tuple[Array, Array]:
-    """Eigenvalues and vectors (mass 1) of the lowest modes, without the given rigid motions (orthonormal in M)."""
+    """Return eigenvalues and vectors (mass 1) of the lowest modes, without the specified rigid-body modes."""
     fixed = np.zeros((M.shape[0], 0)) if rigid is None else rigid
     available = M.shape[0] - fixed.shape[1]
     message = f"{count} modes are requested, but the body has at most {available}"
@@ -261,7 +262,7 @@ def lowest_modes(M: Any, K: Any, count: int, rigid: Array | None = None) -> tupl
 
 
 def _modes_near(M: Any, K: Any, sigma: float, count: int, fixed: Array) -> tuple[Array, Array]:
-    """The lowest modes by inverses of K - sigma M; Ritz values in the space that is orthogonal to what is fixed."""
+    """Return the lowest Ritz values and vectors of inverse iteration with K - sigma M, orthogonal to `fixed`."""
     size, required = M.shape[0], count + fixed.shape[1]
     if size <= DENSE or required > size // 3:
         full_mass, full_stiffness = (x.toarray() if sparse.issparse(x) else np.asarray(x) for x in (M, K))
@@ -280,20 +281,20 @@ def _modes_near(M: Any, K: Any, sigma: float, count: int, fixed: Array) -> tuple
 
 
 def orthonormal_combinations(gram: Array, share: float) -> Array:
-    """Columns that combine motions with the products `gram` to orthonormal ones, all that these can tell apart."""
+    """Return columns that combine motions with products `gram` to independent orthonormal motions."""
     values, vectors = np.linalg.eigh(gram)
     independent = values > share * values.max()
     return vectors[:, independent] / np.sqrt(values[independent])
 
 
 def lumped_masses(body: Structure) -> tuple[Array, Array, float]:
-    """Masses (n), second moments (n x 3 x 3), and how far the rigid mass matrix then is from the given one (share)."""
+    """Return masses (n), second moments (n x 3 x 3) and the relative error of the rigid mass matrix."""
     masses, moments = _masses(body), _second_moments(body)
     motions = rigid_shapes(body.nodes)
     stacked = motions[:, :, : body.width].reshape(6, -1)
     selected = np.zeros(stacked.shape[1], dtype=bool)
     selected[body.active] = True
-    # rigid motions that move some coordinate, and none that is at rest
+    # rigid motions of active coordinates only
     complete = [k for k in range(6) if stacked[k, selected].any() and not stacked[k, ~selected].any()]
     motions, vectors = motions[complete], stacked[complete][:, body.active]
     exact = vectors @ (body.M @ vectors.T)
@@ -329,7 +330,7 @@ def lumped_masses(body: Structure) -> tuple[Array, Array, float]:
 
 
 def _masses(body: Structure) -> Array:
-    """Mass of each node, the mean over the axes along which it can move."""
+    """Return the mass of each node, averaged over the axes of its motion."""
     masses_by_axis = []
     for axis in range(3):
         coordinates = np.flatnonzero(body.active % body.width == axis)
@@ -351,10 +352,10 @@ def _masses(body: Structure) -> Array:
 
 
 def _second_moments(body: Structure) -> Array:
-    """Of what is lumped at each node: Sigma = tr(J)/2 - J for the sums J of the rows of its rotations.
+    """Return Sigma = tr(J)/2 - J of the inertia lumped at each node, J the row sums of its rotations.
 
-    What no body can have is taken as zero: a beam element without rotary inertia of bending has inertia of torsion, and
-    then the section's extent that makes it turns with bending too.
+    Second moments that no body has are set to zero: a beam element without rotary inertia of bending has inertia of
+    torsion, for which the extent of the section rotates in bending too.
     """
     J = np.zeros((len(body.nodes), 3, 3))
     coordinates = np.flatnonzero(body.active % body.width >= 3)
@@ -368,12 +369,12 @@ def _second_moments(body: Structure) -> Array:
 
 
 def orthonormalised(data: ModalData, free: bool, limit: float, statics: bool = False) -> tuple[ModalData, float]:
-    """Shapes that are orthonormal in the sums over the nodes, and how far the given ones were from it.
+    """Return shapes that are orthonormal in the sums over the nodes, and their distance from the input.
 
-    Shapes of a free body lose what momentum sampling gave them. The nearest orthonormal shapes are taken, with the
-    given frequencies. With `statics` they are combined instead so that the given stiffness stays diagonal: what forces
-    at nodes do stays exactly as it was, and frequencies become those of the nodal masses. The distance is the largest
-    entry of the Gram matrix of the shapes (and of the rigid motions with them) less the identity.
+    Shapes of a free body lose the momentum of sampling. The result are the nearest orthonormal shapes with the
+    input frequencies. With `statics` the shapes are combined so that the input stiffness stays diagonal: static
+    responses to nodal forces are preserved, and frequencies become those of the nodal masses. The distance is the
+    largest entry of the Gram matrix of the shapes (and of the rigid motions with them) less the identity.
     """
     shapes, distance = data.shapes, 0.0
     if free:

@@ -1,4 +1,4 @@
-"""Elastic bodies with nodes, and stress stiffening.
+"""Define elastic bodies with nodes, and stress stiffening.
 
 A material point is at r = r0 + sum_k phi_k e_k. With c = (1, e) and the fields f = (r0, phi_1, ...), all inertial terms
 follow from S_a = int f_a and G_ab = int f_a f_b^T over mass: S = sum c_a S_a and Sigma = sum c_a c_b G_ab are those of
@@ -36,7 +36,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Node(Record):
-    """A place on an elastic body, theory (27): at r0 + Phi_d e, turned by exp(hat(th)) with th = Phi_r e.
+    """A place on an elastic body, theory (27): at r0 + Phi_d e, rotated by exp(hat(th)) with th = Phi_r e.
 
     Its angular velocity beyond that of the root is L th_dot. `consistent` is False for the approximation L = 1 of the
     papers, which is exact in the plane only.
@@ -49,26 +49,26 @@ class Node(Record):
     turns: bool = True  # whether Phi_r is known; without it only a ball can be attached
 
     def L(self, e: Array) -> Array:
-        """Left Jacobian of the turn."""
+        """Return the left Jacobian of the rotation."""
         return left_jacobian(self.Phi_r @ e) if self.consistent else np.eye(3)
 
     def L_inverse(self, e: Array) -> Array:
-        """Inverse of L."""
+        """Return the inverse of L."""
         return inverse_left_jacobian(self.Phi_r @ e) if self.consistent else np.eye(3)
 
     def L_drift(self, e: Array, ed: Array) -> Array:
-        """L_dot th_dot."""
+        """Return L_dot th_dot."""
         return left_jacobian_rate(self.Phi_r @ e, self.Phi_r @ ed) if self.consistent else np.zeros(3)
 
 
 class InnerNodes(Record, ABC):
-    """Any place inside an elastic body, not only the nodes where something is attached."""
+    """Any place inside an elastic body, also away from attachments."""
 
     consistent: bool  # as of nodes
 
     @abstractmethod
     def node(self, where: str) -> Node:
-        """The place that a text names: a share of the length of a beam, a node of modal data. Raises LookupError."""
+        """Return the place that a text names: a share of a beam length or a node of modal data; raise LookupError."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,7 +81,7 @@ class NamedNodes(InnerNodes):
     consistent: bool = True
 
     def node(self, where: str) -> Node:
-        """The node of a name or of a number."""
+        """Return the node of a name or number."""
         if where not in self.indices:
             raise LookupError(where)
         index = self.indices[where]
@@ -91,10 +91,10 @@ class NamedNodes(InnerNodes):
 
 
 class LineNodes(InnerNodes):
-    """A beam with the places on its centre line, by their shares xi of its length, and the mass beyond a section."""
+    """A beam with the places on its centre line by their shares xi of its length, and the mass beyond a section."""
 
     def node(self, where: str) -> Node:
-        """At a share of the length, from 0 to 1."""
+        """Return the node at a share of the length from 0 to 1."""
         try:
             xi = float(where)
         except ValueError:
@@ -104,30 +104,30 @@ class LineNodes(InnerNodes):
         return self.at(xi)
 
     def at(self, xi: float) -> Node:
-        """At x = xi L."""
+        """Return the node at x = xi L."""
         r0, Phi_d, Phi_r = (part[0] for part in self.shapes(np.array([xi])))
         return Node(r0, Phi_d, Phi_r, self.consistent)
 
     @property
     @abstractmethod
     def stations(self) -> int:
-        """Places that show every wave of its shapes."""
+        """Places that resolve every wave of the shapes."""
 
     @abstractmethod
     def shapes(self, xi: Array) -> tuple[Array, Array, Array]:
-        """Of the sections at each xi: place at rest, and what coordinates displace and turn them by."""
+        """Return undeformed places of the sections at each xi, and displacements and rotations per coordinate."""
 
     @abstractmethod
     def beyond(self, xi: Array) -> tuple[Array, Array, Array]:
-        """Mass, S and G of what lies beyond each xi: n, n x fields x 3, n x fields x fields x 3 x 3."""
+        """Return mass, S and G of the part beyond each xi: n, n x fields x 3, n x fields x fields x 3 x 3."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MeanStrain(Record):
-    """An elongation u_m = row e + 1/2 e^T H e that a stiffness `k` holds and a damping `c` slows down, theory (37).
+    """An elongation u_m = row e + 1/2 e^T H e with stiffness `k` and damping `c`, theory (37).
 
-    A bent line is longer than its chord: that is H. K and D of the body hold the linear part, which is
-    all where the rest does not act.
+    H is the difference between the length of a bent line and its chord. K and D of the body contain the linear
+    part, which is complete in the undeformed state.
     """
 
     row: Array  # N
@@ -137,20 +137,20 @@ class MeanStrain(Record):
     acts: bool = True
 
     def slope(self, e: Array) -> Array:
-        """How u_m grows with e."""
+        """Return the gradient of u_m by e."""
         return self.row + self.H @ e
 
     def slope_change(self, e: Array) -> Array:
-        """How the square of the slope at e differs from that at rest."""
+        """Return the change of the squared gradient from the undeformed state to e."""
         slope = self.slope(e)
         return np.outer(slope, slope) - np.outer(self.row, self.row)
 
     def value(self, e: Array) -> Any:
-        """The elongation itself."""
+        """Return the elongation."""
         return self.row @ e + 0.5 * (e @ (self.H @ e)) if self.acts else self.row @ e
 
     def force(self, e: Array) -> Any:
-        """What pulls: N, positive in tension."""
+        """Return the tensile force N."""
         return self.k * self.value(e)
 
 
@@ -158,7 +158,7 @@ class MeanStrain(Record):
 class ElasticBody(Body):
     """Mass, integrals S (N+1 x 3) and G (N+1 x N+1 x 3 x 3), stiffness and damping of the elastic coordinates.
 
-    K and D are those of the body at rest in its own shape. Where it is strained ask `elastic_force`, `strain_energy`,
+    K and D are those of the undeformed body; for a strained body use `elastic_force`, `strain_energy`,
     `material_stiffness` and `damping_at`.
     """
 
@@ -170,7 +170,7 @@ class ElasticBody(Body):
     nodes: dict[str, Node] = field(default_factory=dict)
     labels: tuple[str, ...] = ()  # names of the coordinates; displacements of a tip begin with u
     units: tuple[str, ...] = ()
-    spin: Array | None = None  # N+1 x N+1, products of the turns (w_x, e_dot) of sections that spin about x and no more
+    spin: Array | None = None  # N+1 x N+1, rotary inertia of sections about x by (w_x, e_dot)
     rigid: RigidBody = field(default_factory=RigidBody)  # what is fixed to the root; m, S and G contain it
     bare: ElasticBody | None = field(default=None, repr=False)  # the body without that
     small: float = 0.0  # deflections of nodes beyond this are no longer small; 0: nothing is known
@@ -194,11 +194,11 @@ class ElasticBody(Body):
         return RigidBody(self.m, self.S[0], self.G[0, 0])
 
     def without_rigid(self) -> ElasticBody:
-        """The body without what is fixed to its root."""
+        """Return the body without rigid bodies fixed to its root."""
         return self if self.bare is None else self.bare
 
     def deformed(self, e: Array) -> tuple[Array, Array]:
-        """First and second moments S and Sigma of the deformed body."""
+        """Return first and second moments S and Sigma of the deformed body."""
         if self.affine is not None:
             S, Sigma = self.affine.moments(e)
             return S + self.rigid.S, Sigma + self.rigid.Sigma
@@ -206,11 +206,11 @@ class ElasticBody(Body):
         return c @ self.S, weighted_sum(c, self._rows(c))
 
     def _rows(self, c: Array) -> Array:
-        """Int r f_k^T for each field: sum_a c_a G_ak."""
+        """Return int r f_k^T for each field: sum_a c_a G_ak."""
         return weighted_sum(c, self.G)
 
     def forces(self, U: Array, a: Array, w: Array, e: Array, ed: Array, edd: Array) -> tuple[Array, Array, Array]:
-        """Force, moment and forces along the elastic coordinates that move the body so; `a` is less gravity.
+        """Return force, moment and forces along the elastic coordinates for this motion; `a` is less gravity.
 
         Theory (24) to (26). U = hat(al) + hat(w) hat(w) as for a rigid body. With P = int r rd^T and Q = int r rdd^T of
         the elastic motion the moment is S x a plus the axial part of U Sigma + 2 hat(w) P^T + Q^T.
@@ -220,7 +220,7 @@ class ElasticBody(Body):
             rigid_force, rigid_moment = self.rigid.wrench(U, a)
             return force + rigid_force, moment + rigid_moment, elastic + self.elastic_force(e, ed)
         c = np.concatenate([[1.0], e])
-        if all(part.dtype.kind == "f" and not part.any() for part in (U, w, ed, edd)):  # at rest
+        if all(part.dtype.kind == "f" and not part.any() for part in (U, w, ed, edd)):  # zero velocity and acceleration
             S = c @ self.S
             return self.m * a, cross(S, a), self.S[1:] @ a + self.elastic_force(e, ed)
         rows = self._rows(c)
@@ -236,7 +236,7 @@ class ElasticBody(Body):
 
     @cached_property
     def elastic_mass(self) -> Array:
-        """N x N, the mass matrix of the elastic coordinates while the root is held; it does not depend on them."""
+        """Mass matrix (N x N) of the elastic coordinates with clamped root, independent of the coordinates."""
         if self.affine is not None:
             return self.affine.products
         mass = self.G[1:, 1:, 0, 0] + self.G[1:, 1:, 1, 1] + self.G[1:, 1:, 2, 2]
@@ -244,12 +244,12 @@ class ElasticBody(Body):
 
     @cached_property
     def acting(self) -> tuple[MeanStrain, ...]:  # type: ignore[override]
-        """The elongations of second order that act."""
+        """The active elongations of second order."""
         return tuple(strain for strain in self.strains if strain.acts)
 
     @cached_property
     def _linear_matrices(self) -> tuple[Array, Array]:
-        """K and D without what the mean strains put there."""
+        """K and D without the part of the mean strains."""
         K, D = self.K.copy(), self.D.copy()
         for strain in self.acting:
             square = np.outer(strain.row, strain.row)
@@ -257,7 +257,7 @@ class ElasticBody(Body):
         return K, D
 
     def elastic_force(self, e: Array, ed: Array) -> Array:
-        """What strain and its rate put on the elastic coordinates, theory (38)."""
+        """Return the forces of strain and strain rate along the elastic coordinates, theory (38)."""
         K, D = self._linear_matrices
         force = K @ e + D @ ed
         for strain in self.acting:
@@ -267,7 +267,7 @@ class ElasticBody(Body):
         return force
 
     def strain_energy(self, e: Array) -> Any:
-        """Energy of the strain."""
+        """Return the strain energy."""
         energy = 0.5 * (e @ self._linear_matrices[0] @ e)
         for strain in self.acting:
             u_m = strain.value(e)
@@ -275,7 +275,7 @@ class ElasticBody(Body):
         return energy
 
     def damping_power(self, e: Array, ed: Array) -> Any:
-        """Power that damping takes."""
+        """Return the power dissipated by damping."""
         if not np.any(self.D):
             return 0.0
         power = ed @ self._linear_matrices[1] @ ed
@@ -286,44 +286,44 @@ class ElasticBody(Body):
         return power
 
     def material_stiffness(self, e: Array) -> Array:
-        """Of the stiffness about e what strains the material, N H left out: never negative, for energies of motions."""
+        """Return the positive semidefinite part of the stiffness about e, without N H, for energies of motions."""
         return self.K + sum((s.k * s.slope_change(e) for s in self.acting), np.zeros_like(self.K))
 
     def stiffness_at(self, e: Array) -> Array:
-        """Stiffness about e: how `elastic_force` grows with it."""
+        """Return the stiffness about e, the derivative of `elastic_force`."""
         return self.material_stiffness(e) + sum((s.force(e) * s.H for s in self.acting), np.zeros_like(self.K))
 
     def damping_at(self, e: Array) -> Array:
-        """Damping about a strained state: what does not strain the material is not damped by it."""
+        """Return the damping about a strained state; motions without material strain are undamped."""
         return self.D + sum((s.c * s.slope_change(e) for s in self.acting), np.zeros_like(self.D))
 
     def coupling(self, e: Array) -> Array:
-        """A_re, 6 x N: force and moment per unit of each elastic acceleration."""
+        """Return A_re, 6 x N: force and moment per unit of each elastic acceleration."""
         if self.affine is not None:
             return self.affine.coupling(e)
         rows = self._rows(np.concatenate([[1.0], e]))
         return np.concatenate([self.S[1:].T, np.array([axial(row.T) for row in rows[1:]]).T])
 
     def inertia_matrix(self, e: Array) -> Array:
-        """(6+N) x (6+N) matrix that takes (a, al, edd) to (f, m, s)."""
+        """Return the (6+N) x (6+N) matrix from (a, al, edd) to (f, m, s)."""
         coupling = self.coupling(e)
         rigid = RigidBody(self.m, *self.deformed(e)).inertia_matrix()
         return np.block([[rigid, coupling], [coupling.T, self.elastic_mass]])
 
     def kinetic_energy(self, v: Array, w: Array, e: Array, ed: Array) -> Any:
-        """Kinetic energy for velocity `v` of the origin and angular velocity `w`."""
+        """Return the kinetic energy at velocity `v` of the origin and angular velocity `w`."""
         twist = np.concatenate([v, w, ed])
         return 0.5 * (twist @ self.inertia_matrix(e) @ twist)
 
     @cached_property
     def two_node(self) -> TwoNodeBeam | None:  # type: ignore[override]
-        """The form by the motion of both ends of a body whose coordinates are those of its one tip; else None."""
+        """The two-node form of a body whose coordinates are those of its one tip, or None."""
         from parflex.bodies.two_node import two_node_beam
 
         return two_node_beam(self)
 
     def with_rigid(self, rigid: RigidBody) -> ElasticBody:
-        """The body with a rigid one fixed to its root."""
+        """Return the body with a rigid body fixed to its root."""
         kind = scalar_type(self.S, self.G, rigid.S, rigid.Sigma)
         S: Array = self.S.astype(kind)
         G: Array = self.G.astype(kind)
@@ -332,25 +332,25 @@ class ElasticBody(Body):
         return replace(self, m=self.m + rigid.m, S=S, G=G, rigid=self.rigid + rigid, bare=self.without_rigid())
 
     def with_point_mass(self, node: Node, mass: float) -> ElasticBody:
-        """The body with a mass at one of its nodes, which its coordinates move."""
+        """Return the body with a mass at one of its nodes."""
         fields = np.concatenate([node.r0[None], node.Phi_d.T])
         G = self.G + mass * np.einsum("ai,bj->abij", fields, fields)
         return replace(self, m=self.m + mass, S=self.S + mass * fields, G=G, affine=None)
 
     def without_damping(self) -> ElasticBody:
-        """The body without damping of its own."""
+        """Return the body without damping."""
         bare = None if self.bare is None else self.bare.without_damping()
         strains = tuple(replace(strain, c=0.0) for strain in self.strains)
         return replace(self, D=0 * self.D, strains=strains, bare=bare)
 
     def with_linear_strain(self) -> ElasticBody:
-        """The body with a constant stiffness: its elongation is that of the chord, whatever its shape."""
+        """Return the body with constant stiffness: its elongation is that of the chord."""
         bare = None if self.bare is None else self.bare.with_linear_strain()
         return replace(self, strains=tuple(replace(strain, acts=False) for strain in self.strains), bare=bare)
 
 
 def weighted_sum(weights: Array, matrices: Array) -> Array:
-    """sum_a weights_a matrices_a."""
+    """Return sum_a weights_a matrices_a."""
     total = np.zeros(matrices.shape[1:])
     for weight, matrix in zip(weights, matrices, strict=True):
         total = total + weight * matrix
@@ -358,22 +358,22 @@ def weighted_sum(weights: Array, matrices: Array) -> Array:
 
 
 def gram_matrix(m: Any, S: Array, G: Array) -> Array:
-    """Integrals of the products of 1 and all fields, each of these by its x, y, z."""
+    """Return the integrals of the products of 1 and all fields, each by x, y, z."""
     products, first = G.transpose(0, 2, 1, 3).reshape(S.size, S.size), S.reshape(1, -1)
     return np.block([[np.full((1, 1), m), first], [first.T, products]]).astype(float)
 
 
 def with_damping(body: ElasticBody, mass: float, stiffness: float) -> ElasticBody:
-    """The body with Rayleigh damping D = mass Mee + stiffness K of its elastic coordinates.
+    """Return the body with Rayleigh damping D = mass Mee + stiffness K of its elastic coordinates.
 
-    The material has the stress E (strain + stiffness strain_dot): mean strains are damped by their own rates.
+    The material stress is E (strain + stiffness strain_dot): mean strains are damped by their own rates.
     """
     strains = tuple(replace(strain, c=stiffness * strain.k) for strain in body.strains)
     return replace(body, D=mass * body.elastic_mass + stiffness * body.K, strains=strains)
 
 
 def with_small_rotations(body: ElasticBody) -> ElasticBody:
-    """The body with L = 1 at its nodes and inside."""
+    """Return the body with L = 1 at its nodes and inside."""
     nodes = {name: replace(node, consistent=False) for name, node in body.nodes.items()}
     inner: Any = body.inner
     return replace(body, nodes=nodes, inner=None if inner is None else replace(inner, consistent=False))

@@ -42,9 +42,9 @@ from parflex.io import read_bytes, read_npz
 Array = np.ndarray
 Entries = dict[tuple[Freedom, Freedom], float]
 MAX_BYTES = 50_000_000
-HARDLY = 1e-3  # of the forces of one node: rounding of what cancels
-COMPRESSED = 15  # kind of an element of a MATLAB file
-ZIP, HDF5 = b"PK\x03\x04", b"\x89HDF\r\n\x1a\n"  # first bytes of npz files and of those of MATLAB 7.3
+HARDLY = 1e-3  # of the forces of one node: rounding of forces that cancel
+COMPRESSED = 15  # type number of a compressed element of a MATLAB file
+ZIP, HDF5 = b"PK\x03\x04", b"\x89HDF\r\n\x1a\n"  # first bytes of npz files and of MATLAB 7.3 files
 MARKET = "%%MATRIXMARKET"
 AGAIN = "write the matrices again"
 TRUNCATED = "the file is truncated: write it again"
@@ -59,14 +59,14 @@ ARRAYS = {
 
 NAMES = tuple(name for names in ARRAYS.values() for name in names)
 TYPES = {"STIFFNESS": "K", "MASS": "M", "VISCOUSDAMPING": "D", "DAMPINGVISCOUS": "D", "DAMPING": "D"}
-ABAQUS_OMITTED = ("STRUCTURALDAMPING", "DAMPINGSTRUCTURAL", "LOAD")  # of which nothing is made
+ABAQUS_OMITTED = ("STRUCTURALDAMPING", "DAMPINGSTRUCTURAL", "LOAD")  # matrices that are ignored
 KINDS = {"K": "K", "M": "M", "B": "D"}  # by the first letter: KAAX, MAAX, BAAX
 USUAL = ("KAAX", "MAAX", "BAAX")
 NASTRAN_OMITTED = ("K4AAX", "VAX", "PAX")  # structural damping, partitioning, loads
 
 
 def load_matrices(file: str | Mapping[str, str], node_numbers: Sequence[int]) -> ReducedMatrices:
-    """Read matrices from one file, or from one file each, at the nodes of the robot by their numbers `node_numbers`."""
+    """Read matrices from one file, or from one file each; `node_numbers` are the nodes that the robot names."""
     if isinstance(file, str):
         with _naming(file):
             return _read_file(file, node_numbers)
@@ -79,7 +79,7 @@ def load_matrices(file: str | Mapping[str, str], node_numbers: Sequence[int]) ->
             return from_freedoms(_freedoms_by_count(order, node_numbers, matrices["K"]), matrices)
         all_freedoms = sorted({freedom for freedoms in listed.values() for freedom in freedoms}, key=in_order)
         refuse_order(len(all_freedoms))
-        for key, freedoms in listed.items():  # a freedom that one file does not list has zeros there
+        for key, freedoms in listed.items():  # missing degrees of freedom have zeros
             index = [all_freedoms.index(freedom) for freedom in freedoms]
             placed = np.zeros((len(all_freedoms), len(all_freedoms)))
             placed[np.ix_(index, index)] = matrices[key]
@@ -89,7 +89,7 @@ def load_matrices(file: str | Mapping[str, str], node_numbers: Sequence[int]) ->
 
 @contextmanager
 def _naming(file: str) -> Iterator[None]:
-    """Give an error the file whose content caused it."""
+    """Add the file to errors of its content."""
     try:
         yield
     except RobotFileError as error:
@@ -98,7 +98,7 @@ def _naming(file: str) -> Iterator[None]:
 
 
 def _read_file(file: str, node_numbers: Sequence[int]) -> ReducedMatrices:
-    """All matrices of one file."""
+    """Read all matrices of one file."""
     content = _content(file)
     arrays = _arrays(content)
     if arrays is not None:
@@ -120,7 +120,7 @@ def _read_file(file: str, node_numbers: Sequence[int]) -> ReducedMatrices:
 
 
 def _read_matrix(file: str, key: str) -> tuple[list[Freedom] | None, Array]:
-    """One matrix, and its freedoms if the file says them."""
+    """Read one matrix, and its degrees of freedom if the file has them."""
     with _naming(file):
         content = _content(file)
         arrays = _arrays(content)
@@ -134,29 +134,29 @@ def _read_matrix(file: str, key: str) -> tuple[list[Freedom] | None, Array]:
 
 
 def _content(file: str) -> bytes:
-    """The bytes of a file, and never more than matrices can have."""
-    content = read_bytes(file, None, RobotFileError, MAX_BYTES, "give reduced matrices, not whole ones")
+    """Return the bytes of a file; refuse files larger than matrices can be."""
+    content = read_bytes(file, None, RobotFileError, MAX_BYTES, "give reduced matrices")
     require(content.strip(), "is empty", AGAIN)
     return content
 
 
 def _text(content: bytes) -> str:
-    """The text of a file, which may name no other file."""
+    """Return the text of a file; refuse references to other files."""
     require(b"\0" not in content, "is binary, and neither MATLAB nor npz", "give .mat, .npz, .mtx or .pch")
     text = content.decode("utf-8", errors="replace")
     if include := re.search(r"^\s*\*?\s*INCLUDE.{,30}", text, re.IGNORECASE | re.MULTILINE):
-        raise matrix_error("includes another file", "write all in one file", value=include[0].strip())
+        raise matrix_error("includes another file", "write the whole input in one file", value=include[0].strip())
     return text
 
 
 def _freedoms_by_count(order: int, node_numbers: Sequence[int], K: Array) -> list[Freedom]:
-    """Freedoms of a file that has matrices alone: nodes 1, 2, ... up to the last one that the robot names.
+    """Return the degrees of freedom of a file with matrices alone: nodes 1, 2, ... to the last node of the robot.
 
-    Where K resists the translations of these, there are more: as many as it takes to leave them free.
+    If K resists translations of these nodes, the count increases until they can translate freely.
     """
     refuse_order(order)
     count = max(node_numbers, default=0)
-    message = f"has no node {count}: {order} freedoms are at most {order // 6} nodes"
+    message = f"has no node {count}: {order} degrees of freedom are at most {order // 6} nodes"
     hint = "count the interface nodes in the order of the matrix: 1, 2, ..."
     require(1 <= count <= order // 6, message, hint, "nodes", count)
     candidates = range(count, order // 6 + 1) if K.shape == (order, order) else ()
@@ -166,14 +166,14 @@ def _freedoms_by_count(order: int, node_numbers: Sequence[int], K: Array) -> lis
 
 
 def _moves_freely(K: Array, count: int) -> bool:
-    """Whether the first nodes, six rows each, can be translated together without force."""
+    """Return whether the first nodes (six rows each) can be translated together without force."""
     rows = K / np.sqrt(np.maximum(np.abs(np.diag(K)), 1e-300))[:, None]
     together = rows[:, : 6 * count].reshape(len(K), count, 6)[:, :, :3].sum(axis=1)
     return bool(np.abs(together).max() < HARDLY * np.abs(rows[:, :3]).max())
 
 
 def _arrays(content: bytes) -> dict[str, Array] | None:
-    """Arrays of a MATLAB or npz file by their names; None: it is neither."""
+    """Return the arrays of a MATLAB or npz file by name, or None for other content."""
     from scipy.io import loadmat
 
     hierarchical = content[:8] == HDF5 or content[:14] == b"MATLAB 7.3 MAT"
@@ -201,7 +201,7 @@ def _arrays(content: bytes) -> dict[str, Array] | None:
 
 
 def _matlab_size(content: bytes) -> int:
-    """Bytes that the elements of a MATLAB file unpack to, counted up to what is too many."""
+    """Return the unpacked size of the elements of a MATLAB file in bytes, counting up to the limit."""
     order, position, total = "<" if content[126:128] == b"IM" else ">", 128, 0
     while position + 8 <= len(content) and total <= MAX_BYTES:
         kind, size = struct.unpack(f"{order}II", content[position : position + 8])
@@ -210,7 +210,7 @@ def _matlab_size(content: bytes) -> int:
             try:
                 total += len(zlib.decompressobj().decompress(content[position : position + size], MAX_BYTES + 1))
             except zlib.error:
-                return total  # damaged: said by the reader
+                return total  # damaged: reported by the reader
         else:
             total += size
         position += size
@@ -218,7 +218,7 @@ def _matlab_size(content: bytes) -> int:
 
 
 def _real_numbers(values: Any, key: str) -> Array:
-    """Real numbers."""
+    """Return an array of real numbers; raise for any other."""
     array = np.asarray(values)
     content = "complex numbers" if np.iscomplexobj(array) else "no numbers"
     require(array.dtype.kind in "fiu", f"'{key}' holds {content}", "give real numbers", key)
@@ -226,7 +226,7 @@ def _real_numbers(values: Any, key: str) -> Array:
 
 
 def _from_arrays(arrays: Mapping[str, Array], node_numbers: Sequence[int]) -> ReducedMatrices:
-    """Named arrays of a MATLAB or npz file: nodes first, six freedoms each, then modal coordinates."""
+    """Return matrices from named arrays: nodes first, six degrees of freedom each, then modal coordinates."""
     first_names = {key: next((name for name in names if name in arrays), None) for key, names in ARRAYS.items()}
     known = {key: _real_numbers(arrays[name], name) for key, name in first_names.items() if name is not None}
     matrices = {key: A for key, A in known.items() if key in WORDS}
@@ -248,7 +248,10 @@ def _from_arrays(arrays: Mapping[str, Array], node_numbers: Sequence[int]) -> Re
     if positions is not None:
         message = f"{len(positions)} positions for {len(numbers)} nodes"
         require(len(positions) == len(numbers), message, "give one for each", "int_xyz")
-    message, hint = f"has {order} freedoms for {len(numbers)} nodes of six", "interface freedoms come first, six a node"
+    message, hint = (
+        f"has {order} degrees of freedom for {len(numbers)} nodes of six",
+        "degrees of freedom of interface nodes come first, six per node",
+    )
     require(6 * len(numbers) <= order, message, hint, value=order)
     freedoms = [(number, component) for number in numbers for component in range(1, 7)]
     freedoms += [(k + 1, 0) for k in range(order - len(freedoms))]
@@ -257,12 +260,12 @@ def _from_arrays(arrays: Mapping[str, Array], node_numbers: Sequence[int]) -> Re
 
 
 def _tokens(line: str) -> list[str]:
-    """What commas and blanks part."""
+    """Split a line at commas and blanks."""
     return line.replace(",", " ").split()
 
 
 def read_number(text: str) -> float:
-    """A number as programs in Fortran write it: 1.5-3 and 1.5D-3 are 0.0015."""
+    """Read a number in Fortran notation: 1.5-3 and 1.5D-3 are 0.0015."""
     match = re.fullmatch(r"([+-]?\d*\.?\d*)(?:[eEdD]?([+-]?\d+))?", text)
     if not match or not re.search(r"\d", match[1]):
         raise matrix_error(f"'{text[:20]}' is not a number", AGAIN, value=text[:20])
@@ -270,14 +273,14 @@ def read_number(text: str) -> float:
 
 
 def read_integer(text: str, what: str = "a number of a point", signed: bool = False) -> int:
-    """A whole number of at most ten digits."""
+    """Read an integer of at most ten digits."""
     valid = re.fullmatch(r"[+-]?\d{1,10}" if signed else r"\d{1,10}", text)
     require(valid, f"'{text[:20]}' is not {what}", AGAIN, value=text[:20])
     return int(text)
 
 
 def _filled(entries: Entries, freedoms: Sequence[Freedom], symmetric: bool = True) -> Array:
-    """The matrix of entries; of a symmetric one each stands on both sides of the diagonal unless both are given."""
+    """Return the matrix of entries; mirror entries of a symmetric matrix unless the file has both triangles."""
     A, index = np.zeros((len(freedoms), len(freedoms))), {freedom: k for k, freedom in enumerate(freedoms)}
     for (row, column), value in entries.items():
         A[index[row], index[column]] = value
@@ -287,7 +290,7 @@ def _filled(entries: Entries, freedoms: Sequence[Freedom], symmetric: bool = Tru
 
 
 def _read_abaqus(text: str) -> ReducedMatrices:
-    """A substructure: nodes, freedoms, and a triangle of each matrix."""
+    """Read a substructure: nodes, degrees of freedom, and a triangle of each matrix."""
     nodes: list[int] = []
     freedom_lists: list[list[int]] = []
     values: dict[str, list[float]] = {}
@@ -307,9 +310,11 @@ def _read_abaqus(text: str) -> ReducedMatrices:
                 values.setdefault(current, [])
         elif bare and section == "values":
             values[current] += [read_number(x) for x in _tokens(bare)]
-        elif bare and section:  # a remark may stand between nodes and freedoms
+        elif bare and section:  # comments may separate nodes and degrees of freedom
             section = "freedoms"
-            freedom_lists.append([read_integer(x, "in a list of freedoms", signed=True) for x in _tokens(bare)])
+            freedom_lists.append(
+                [read_integer(x, "in a list of degrees of freedom", signed=True) for x in _tokens(bare)]
+            )
     freedoms = _freedoms(nodes, freedom_lists)
     return from_freedoms(freedoms, {key: _triangle(A, len(freedoms), key) for key, A in values.items() if key})
 
@@ -325,9 +330,9 @@ def _keyword(keyword: str) -> tuple[str, str]:
 
 
 def _freedoms(nodes: list[int], freedom_lists: list[list[int]]) -> list[Freedom]:
-    """Freedoms of each node: those of the first line, from the n-th node on those of a line that begins with n."""
+    """Return the degrees of freedom of each node; a line that begins with n applies from the n-th node on."""
     hint = "write it with *SUBSTRUCTURE MATRIX OUTPUT, OUTPUT FILE=USER DEFINED"
-    require(nodes and freedom_lists, "has no list of nodes and their freedoms", hint)
+    require(nodes and freedom_lists, "has no list of nodes and their degrees of freedom", hint)
     components_from = {1: freedom_lists[0]} | {entry[0]: entry[1:] for entry in freedom_lists[1:]}
     freedoms: list[Freedom] = []
     current: list[int] = []
@@ -335,16 +340,16 @@ def _freedoms(nodes: list[int], freedom_lists: list[list[int]]) -> list[Freedom]
         current = components_from.get(place, current)
         freedoms += [(node, component) for component in current] if node > 0 else [(node, 0)] * len(current)
     refuse_order(len(freedoms))
-    if len(set(freedoms)) < len(freedoms):  # an internal node with several freedoms
+    if len(set(freedoms)) < len(freedoms):  # an internal node with several degrees of freedom
         freedoms = [(k, 0) if component == 0 else (node, component) for k, (node, component) in enumerate(freedoms, 1)]
     return freedoms
 
 
 def _triangle(values: list[float], order: int, key: str) -> Array:
-    """The matrix whose lower triangle is written row by row."""
+    """Return the matrix from its lower triangle, row by row."""
     need = order * (order + 1) // 2
-    message = f"the matrix {key} has {len(values)} of the {need} numbers that {order} freedoms need"
-    hint = "the file is truncated, or its list of freedoms is another one: write it again"
+    message = f"the matrix {key} has {len(values)} of the {need} numbers for {order} degrees of freedom"
+    hint = "the file is truncated, or its list of degrees of freedom is wrong: write it again"
     require(len(values) == need, message, hint, key, len(values))
     A = np.zeros((order, order))
     A[np.tril_indices(order)] = values
@@ -352,7 +357,7 @@ def _triangle(values: list[float], order: int, key: str) -> Array:
 
 
 def _read_entries(text: str) -> tuple[list[Freedom], Array]:
-    """Freedoms and matrix of a file with a line `node, freedom, node, freedom, value` for each entry."""
+    """Read degrees of freedom and matrix from lines `node, freedom, node, freedom, value`."""
     entries: Entries = {}
     freedoms: set[Freedom] = set()
     for number, bare in enumerate(map(str.strip, text.splitlines()), 1):
@@ -373,7 +378,7 @@ def _read_entries(text: str) -> tuple[list[Freedom], Array]:
 
 
 def cards(text: str) -> Iterable[list[str]]:
-    """Entries of a bulk data file as lists of fields, the name first, continuations joined."""
+    """Return entries of a bulk data file as lists of fields, name first, with continuations joined."""
     card: list[str] = []
     for line in text.splitlines():
         bare = line.split("$")[0].rstrip()
@@ -391,7 +396,7 @@ def cards(text: str) -> Iterable[list[str]]:
 
 
 def _fields(line: str) -> list[str]:
-    """The name and the data fields of one line: eight of 8 columns, four of 16, or what commas part."""
+    """Return name and data fields of one line: eight of 8 columns, four of 16, or separated by commas."""
     if "," in line:
         parts = [part.strip() for part in line.split(",")]
         return [parts[0], *parts[1:9]]
@@ -401,7 +406,7 @@ def _fields(line: str) -> list[str]:
 
 
 def read_punch(text: str) -> ReducedMatrices:
-    """All matrices of a punch file; rows are grid points by number, then scalar points."""
+    """Read all matrices of a punch file; rows are grid points by number, then scalar points."""
     file_entries: dict[str, Entries] = {}
     headers: dict[str, list[str]] = {}
     positions: dict[int, Array] = {}
@@ -437,7 +442,7 @@ def _add_grid(card: list[str], positions: dict[int, Array]) -> None:
 
 
 def _add_column(card: list[str], entries: Entries) -> None:
-    """A column: its freedom, then rows of freedom and value. Large fields have a fourth one that is empty."""
+    """Add the entries of a DMIG column; large fields have an empty fourth field."""
     card = [*card, "", "", ""]
     column = read_integer(card[2]), read_integer(card[3] or "0")
     fields = card[5:] + [""] * (-len(card[5:]) % 4)
@@ -463,7 +468,7 @@ def _chosen(entries: dict[str, Entries]) -> dict[str, str]:
 
 
 def _read_matrix_market(text: str) -> Array:
-    """One matrix in the Matrix Market format: coordinate or array, real or integer, general or symmetric."""
+    """Read one Matrix Market file: coordinate or array, real or integer, general or symmetric."""
     lines = iter(text.splitlines())
     head = next(lines, "").lower().split()
     valid = len(head) == 5 and head[1] == "matrix" and head[2] in ("coordinate", "array")

@@ -1,8 +1,8 @@
-"""Bodies given by mode shapes at nodes, and their exchange file.
+"""Define bodies by mode shapes at nodes, and read and write their exchange file.
 
-Nodes have masses and the shape of each mode; modes have modal masses and stiffnesses. The integrals over the body are
-sums over its nodes. A lumped mass may have an extent: its second moments move with the rotation theta of the node, so
-that a point at the offset s moves by u + theta x s.
+Nodes have masses and the shape of each mode; modes have modal masses and stiffnesses. Integrals over the body are sums
+over its nodes. A lumped mass may have an extent: its second moments move with the rotation theta of the node, so a
+point at the offset s moves by u + theta x s.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from parflex.records import Record
 from parflex.spatial.rotations import cross, hat
 
 Array = np.ndarray
-ROUND_OFF = 1e-12  # entries of integrals below this share of their scale are zero
-ORTHOGONAL = 1e-3  # products of two modes above this share of their masses are no rounding of printed shapes
-SAME_MASS = 1e-2  # a modal mass and the sum over the nodes may differ by this much
-RIGID_SHARE = 1e-6  # of a mode: what is below was meant to be none
-DEGENERATE = 1e-6  # stiffnesses that differ by less are one frequency with two shapes
-STILL = 1e-9  # m/rad: translations below this share of the rotations are rounding, as in the twist of a shaft
-RESOLVED = 1e-10  # of the largest entry of a mode: digits that eigenvectors of finite elements have
-FELT = 0.1  # share of the largest translation that an interface node must have to decide a sign
-SIGN_TIE_TOLERANCE = 1e-6  # components as large as the largest but for this decide the sign in the order of the nodes
-THIN = 0.5  # deflections beyond this share of the thickness stretch the middle of a plate: theory of plates
+ROUND_OFF = 1e-12  # relative size of entries of integrals that are rounding
+ORTHOGONAL = 1e-3  # of the modal masses: larger products of two modes are not rounding of printed shapes
+SAME_MASS = 1e-2  # relative difference between a modal mass and the sum over the nodes
+RIGID_SHARE = 1e-6  # of a mode: a smaller rigid-body share is rounding
+DEGENERATE = 1e-6  # relative difference of stiffnesses of degenerate modes
+STILL = 1e-9  # m/rad: translations below this share of the rotations are rounding, as in the torsion of a shaft
+RESOLVED = 1e-10  # of the largest entry of a mode: precision of eigenvectors of finite elements
+FELT = 0.1  # of the largest translation: least motion of an interface node that decides a sign
+SIGN_TIE_TOLERANCE = 1e-6  # relative difference of components that decide the sign in node order
+THIN = 0.5  # deflections beyond this share of the thickness stretch the middle plane
 FORMAT = 1
 NEEDED = ("format", "nodes", "masses", "shapes", "modal_stiffnesses", "modal_masses")
 TEXTS = ("interface", "title", "source")
@@ -41,7 +41,7 @@ MAX_BYTES = 200_000_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModalData(Record):
-    """Nodes (interface first), masses and modes of a body, in its frame; see the exchange file for the units."""
+    """Nodes (interface first), masses and modes of a body, in its frame; for units see the exchange file."""
 
     nodes: Array  # n x 3
     masses: Array  # n
@@ -51,7 +51,7 @@ class ModalData(Record):
     damping_ratios: Array  # N
     interface: tuple[str, ...] = ()  # names of the first nodes
     second_moments: Array | None = field(default=None, repr=False)  # n x 3 x 3, of what is lumped, about the node
-    thickness: float = 0.0  # what deflections are compared with; 0: nothing is said
+    thickness: float = 0.0  # reference of deflections; 0: no warning
     title: str = ""
     source: str = ""
     geometric: Array | None = field(default=None, repr=False)  # N x N x N: of each mode, what its stress adds to K
@@ -67,7 +67,7 @@ class ModalData(Record):
         return float(self.masses.sum())
 
     def with_modes(self, count: int) -> ModalData:
-        """The same body with its first modes only."""
+        """Return the body with its first modes only."""
         message = f"{count} modes are requested, but the data have {self.count}"
         require(1 <= count <= self.count, message, "modes", f"give a number from 1 to {self.count}", count)
         names = ("shapes", "modal_stiffnesses", "modal_masses", "damping_ratios")
@@ -76,7 +76,7 @@ class ModalData(Record):
 
 
 def checked(data: ModalData) -> ModalData:
-    """The data as they are, after every check."""
+    """Return the data after all checks."""
     points = data.nodes.ndim == 2 and data.nodes.shape[1] == 3 and len(data.nodes)
     require(points, "the nodes are not a list of points", "nodes", "give an array of n x 3 numbers")
     n = len(data.nodes)
@@ -125,7 +125,7 @@ def checked(data: ModalData) -> ModalData:
 
 
 def _check_moments(data: ModalData, moments: Array) -> None:
-    """Second moments are those of masses, at nodes whose rotations are known."""
+    """Raise for second moments without masses or at nodes without rotations."""
     key = "second_moments"
     fits = moments.shape == (len(data.nodes), 3, 3) and np.all(np.isfinite(moments))
     require(fits, "the second moments do not match the nodes", key, "give n x 3 x 3 numbers")
@@ -139,7 +139,7 @@ def _check_moments(data: ModalData, moments: Array) -> None:
 
 
 def _check_products(data: ModalData) -> None:
-    """Modes must be orthogonal, and their masses those of the nodes."""
+    """Raise unless modes are orthogonal with the masses of the nodes."""
     gram = products(data, data.shapes)
     masses = np.diag(gram)
     require(np.all(masses > 0), f"mode {int(np.argmin(masses)) + 1} moves no mass", "shapes", "leave it out")
@@ -157,12 +157,12 @@ def _check_products(data: ModalData) -> None:
 
 
 def integrals(data: ModalData) -> tuple[Array, Array]:
-    """S_a = int f_a and G_ab = int f_a f_b^T of the fields (r0, phi_1, ...), as sums over the nodes, theory (32)."""
+    """Return S_a = int f_a and G_ab = int f_a f_b^T of the fields (r0, phi_1, ...) as nodal sums, theory (32)."""
     positions = np.concatenate([data.nodes[None], data.shapes[:, :, :3]])
     weighted = positions * data.masses[None, :, None]
     S = weighted.sum(axis=1)
     G = np.einsum("ani,bnj->abij", weighted, positions, optimize=True)
-    if data.second_moments is not None:  # an offset s moves with the turns of its node
+    if data.second_moments is not None:  # an offset s moves with the rotation of its node
         turns = np.moveaxis(hat(np.nan_to_num(data.shapes[:, :, 3:]).transpose(2, 0, 1)), (0, 1), (2, 3))
         carry = np.concatenate([np.broadcast_to(np.eye(3), (1, *turns.shape[1:])), turns])
         carried = np.einsum("anik,nkl->anil", carry, data.second_moments, optimize=True)
@@ -171,9 +171,9 @@ def integrals(data: ModalData) -> tuple[Array, Array]:
 
 
 def without_rounding_differences(values: Array, share: float = ROUND_OFF) -> Array:
-    """The values with one number for all that differ by rounding alone, but for their signs: symmetry is seen.
+    """Return values in which numbers equal to rounding (except sign) are equal, so symmetry is exact.
 
-    How a sum is rounded depends on the machine; what a program shares must not.
+    Rounding of sums depends on the machine, and shared functions of a program must not.
     """
     flat = np.abs(values).ravel()
     order = np.argsort(flat)
@@ -186,7 +186,7 @@ def without_rounding_differences(values: Array, share: float = ROUND_OFF) -> Arr
 
 
 def drop_rounding(S: Array, G: Array, m: float) -> tuple[Array, Array]:
-    """Integrals with zero for what is rounding alone, measured by the sizes of the two fields of each."""
+    """Set integrals that are rounding to zero, relative to the sizes of both fields."""
     sizes = np.sqrt(np.maximum(np.trace(np.diagonal(G, axis1=0, axis2=1), axis1=0, axis2=1), 1e-300))
     S = np.where(np.abs(S) > ROUND_OFF * (np.sqrt(m) * sizes)[:, None], S, 0.0)
     scale = np.outer(sizes, sizes)[:, :, None, None]
@@ -201,7 +201,7 @@ def drop_rounding(S: Array, G: Array, m: float) -> tuple[Array, Array]:
 
 
 def modal_body(data: ModalData) -> ElasticBody:
-    """The body with its interface nodes; its elastic coordinates are those of the modes."""
+    """Return the body with its interface nodes; the elastic coordinates are those of the modes."""
     S, G = drop_rounding(*integrals(data), data.mass)
     k, m = data.modal_stiffnesses, data.modal_masses
     D = np.diag(2 * data.damping_ratios * np.sqrt(k * m))
@@ -219,7 +219,7 @@ def modal_body(data: ModalData) -> ElasticBody:
 
 
 def stress_strains(geometric: Array | None, stiffnesses: Array, damping: Array) -> tuple[MeanStrain, ...]:
-    """Of each mode whose stress changes the stiffness, the elongation of second order that has this effect."""
+    """Return the second-order elongation for each mode whose stress changes the stiffness."""
     if geometric is None:
         return ()
     symmetric = (geometric + np.moveaxis(geometric, 1, 2)) / 2
@@ -228,9 +228,9 @@ def stress_strains(geometric: Array | None, stiffnesses: Array, damping: Array) 
 
 
 def mean_slopes(shapes: Array, masses: Array) -> Array | None:
-    """Means over mass of what pairs of modes turn material lines by, N x N x 3 x 3; None if turns are not known.
+    """Return mass averages of the rotations of material lines by pairs of modes, N x N x 3 x 3, or None.
 
-    A line along a turns by th x a, so that a stress sigma meets sigma : (|th|^2 1 - th th^T).
+    A line along a rotates by th x a, so a stress sigma contributes sigma : (|th|^2 1 - th th^T).
     """
     th, mass_fractions = shapes[:, masses > 0, 3:], masses[masses > 0] / masses.sum()
     if not np.all(np.isfinite(th)) or not th.any():
@@ -241,12 +241,11 @@ def mean_slopes(shapes: Array, masses: Array) -> Array | None:
 
 
 def normalised(data: ModalData) -> ModalData:
-    """The same modes with modal mass 1, in ascending order, each with its sign, pairs turned by rule.
+    """Return the modes with modal mass 1 in ascending order, with signs and degenerate bases by rule.
 
-    What a mode shares with rigid motions is taken out where it is rounding alone. The first of the largest translations
-    (node by node, x y z; of the rotations where nothing is translated) is positive. Modes of one stiffness are turned
-    so that the first has all of the translation that is the largest in their space, and the later ones nothing of it,
-    whatever mixture of them was given.
+    Rounding of rigid motions is removed. The first of the largest translations (node by node, x y z; rotations if
+    no node translates) is positive. Modes of equal stiffness are rotated so that the first contains the largest
+    translation of their space and the others do not, whatever mixture is in the file.
     """
     hint = "normalise the modes first and give the geometric stiffnesses of these"
     require(data.geometric is None, "geometric stiffnesses refer to the modes as given", "geometric", hint)
@@ -271,7 +270,7 @@ def normalised(data: ModalData) -> ModalData:
 
 
 def equal_groups(values: Array, share: float) -> Iterator[slice]:
-    """Ranges of rising values that differ by no more than a share of them."""
+    """Return ranges of rising values that differ by no more than a relative share."""
     first = 0
     while first < len(values):
         last = first + 1
@@ -282,7 +281,7 @@ def equal_groups(values: Array, share: float) -> Iterator[slice]:
 
 
 def _canonical_shapes(shapes: Array, interface: int) -> Array:
-    """Shapes of one stiffness; the place that decides is the same for every mixture of them."""
+    """Rotate shapes of equal stiffness to a basis that does not depend on their mixture."""
     result, remaining = [], list(shapes)
     while remaining:
         index = _largest(np.sqrt(np.sum(np.square(remaining), axis=0)), interface)
@@ -294,9 +293,9 @@ def _canonical_shapes(shapes: Array, interface: int) -> Array:
 
 
 def _largest(shape: Array, interface: int) -> int:
-    """The first of the largest translations of interface nodes; of all nodes if the mode hardly moves those.
+    """Return the first of the largest translations of interface nodes, or of all nodes if these hardly move.
 
-    Of rotations, where nothing but rounding is translated.
+    Rotations decide if translations are rounding.
     """
     sizes = np.nan_to_num(np.abs(shape))
     if sizes[:, :3].max() > STILL * sizes[:, 3:].max():
@@ -307,7 +306,7 @@ def _largest(shape: Array, interface: int) -> int:
 
 
 def _householder(direction: Array) -> Array:
-    """An orthogonal matrix whose first row is the direction; the identity but for a sign for one shape."""
+    """Return an orthogonal matrix with the direction as first row; for one shape, a sign."""
     if len(direction) == 1:
         return np.sign(direction)[None]
     basis = np.linalg.qr(np.column_stack([direction, np.eye(len(direction))]))[0][:, : len(direction)]
@@ -315,14 +314,14 @@ def _householder(direction: Array) -> Array:
 
 
 def rigid_shapes(nodes: Array) -> Array:
-    """Six rigid motions (along x, y, z, about x, y, z) at the nodes: 6 x n x 6."""
+    """Return six rigid motions (along x, y, z, about x, y, z) at the nodes: 6 x n x 6."""
     shapes = np.repeat(np.eye(6)[:, None], len(nodes), axis=1)
     shapes[3:, :, :3] = [cross(axis, nodes.T).T for axis in np.eye(3)]
     return shapes
 
 
 def products(data: ModalData, *shapes: Array) -> Array:
-    """Sums over the mass of products of every two of these shapes."""
+    """Return sums over the mass of products of every two shapes."""
     together = np.concatenate(shapes)
     ones = np.ones(len(together))
     body = replace(data, shapes=together, modal_masses=ones, modal_stiffnesses=ones, damping_ratios=ones)
@@ -330,18 +329,18 @@ def products(data: ModalData, *shapes: Array) -> Array:
 
 
 def momenta(data: ModalData) -> Array:
-    """Linear and angular momentum of each mode per unit rate, N x 6."""
+    """Return linear and angular momentum of each mode per unit rate, N x 6."""
     return products(data, rigid_shapes(data.nodes), data.shapes)[6:, :6]
 
 
 def nearest_orthonormal(shapes: Array, gram: Array) -> Array:
-    """The orthonormal shapes that differ least from these, which have the products `gram`: by its inverse root."""
+    """Return the nearest orthonormal shapes by the inverse root of their products `gram`."""
     values, vectors = np.linalg.eigh(gram)
     return np.tensordot((vectors / np.sqrt(values)) @ vectors.T, shapes, axes=1)
 
 
 def _without_rigid_share(data: ModalData) -> Array:
-    """Shapes: free modes carry no momentum, and rounding of it is taken out; other modes stay as they are."""
+    """Return shapes without rounding of momentum in free modes; other modes are unchanged."""
     rigid = rigid_shapes(data.nodes)
     inertia = products(data, rigid)
     shares = np.linalg.lstsq(inertia, momenta(data).T, rcond=None)[0].T  # rigid motion with the momentum of each mode
@@ -350,7 +349,7 @@ def _without_rigid_share(data: ModalData) -> Array:
 
 
 def with_values(data: ModalData, stiffness: Sequence[float] | None, damping: float | None) -> ModalData:
-    """The data with other modal stiffnesses (one for each mode) or one damping ratio for all modes."""
+    """Return the data with other modal stiffnesses (one per mode) or one damping ratio for all modes."""
     if stiffness is not None:
         count, message = len(stiffness), f"{len(stiffness)} stiffnesses for {data.count} modes"
         require(count == data.count, message, "stiffness", "give one for each", count)
@@ -364,7 +363,7 @@ def with_values(data: ModalData, stiffness: Sequence[float] | None, damping: flo
 
 
 def save_modal(data: ModalData, path: str | Path) -> Path:
-    """Write the exchange file; a file that is there is replaced only when the new one is complete."""
+    """Write the exchange file; an existing file is replaced atomically."""
     checked(data)
     path = Path(path)
     given = {field_.name: getattr(data, field_.name) for field_ in fields(data) if field_.name != "interface"}

@@ -1,4 +1,4 @@
-"""Plates by finite elements: meshes, statics and modal data.
+"""Build plates by finite elements: meshes, statics and modal data.
 
 Meshes are those of Delaunay, or a fan, then refined regularly. Attachments become corners of triangles. The same
 polygon gives the same mesh.
@@ -29,25 +29,25 @@ from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 
 Array = np.ndarray
-FAN = 8  # convex polygons with at most so many sides are a fan about their centre: it keeps their symmetry
-NEAR = 1e-9  # of the size of the polygon: closer points are the same point
-ROUNDS = 2000  # of halved edges: far more than any polygon needs
+FAN = 8  # convex polygons with at most so many sides are meshed as a fan, which keeps their symmetry
+NEAR = 1e-9  # of the size of the polygon: nearer points coincide
+ROUNDS = 2000  # of halved edges, far more than any polygon needs
 CORNERS = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])  # of the reference triangle
-RIGID = 3  # motions of a plate that is rigid in its plane
-PAIR = 1  # one more mode is computed, so that the last one is turned by rule if it is the first of a pair
-TRIANGLES = {"mindlin": 1536, "kirchhoff": 96}  # at most, unless refinements are asked for: frequencies to 1e-4 or so
-SAMPLES = 2.4  # triangles with nodes for each mode, at least
+RIGID = 3  # number of rigid-body modes of a plate that is rigid in its plane
+PAIR = 1  # additional mode that completes a pair of degenerate modes
+TRIANGLES = {"mindlin": 1536, "kirchhoff": 96}  # by default at most, for frequencies to about 1e-4
+SAMPLES = 2.4  # least number of triangles with nodes per mode
 SHARPENING = 3  # steps of inverse iteration after the eigenvalue solver, whose vectors have ten digits
-SAMPLED = 1e-2  # sums over the nodes may miss the integrals by so much before they are corrected
-KIRCHHOFF_DEGREE = 10  # of what is integrated exactly: the product of two shapes
-MINDLIN_DEGREE = 6  # of what is integrated exactly: the product of two bubbles
+SAMPLED = 1e-2  # relative error of sums over the nodes before their correction
+KIRCHHOFF_DEGREE = 10  # of exact quadrature: the product of two shapes
+MINDLIN_DEGREE = 6  # of exact quadrature: the product of two bubbles
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plate(Record):
     """Corners in the plane z = 0 of the body's frame, thickness, material and attachments (name: (x, y)).
 
-    It moves along z and turns about x and y; it is rigid in its own plane. SI units.
+    It moves along z, rotates about x and y, and is rigid in its own plane. SI units.
     """
 
     polygon: Any
@@ -73,7 +73,7 @@ class Plate(Record):
 
     @property
     def mass(self) -> float:
-        """In kg."""
+        """Mass in kg."""
         return self.density * self.thickness * area(self.polygon)
 
     @property
@@ -101,21 +101,21 @@ class Discrete(Record):
     fields: Callable[[Array, Array], Fields]
 
     def at(self, points: Array) -> Fields:
-        """The fields at points (n x 2) of the plate."""
+        """Return the fields at points (n x 2) of the plate."""
         points = np.asarray(points, dtype=float).reshape(-1, 2)
         cells = self.mesh.element_finder()(*points.T)
         return self.fields(cells, self.mesh.mapping().invF(points.T[:, :, None], tind=cells)[:, :, 0])
 
     def at_corners(self, points: Array) -> Fields:
-        """The fields at points that are corners of triangles: attachments."""
+        """Return the fields at points that are corners of triangles: attachments."""
         nodes = [int(np.argmin(np.linalg.norm(self.mesh.p.T - point, axis=1))) for point in np.asarray(points, float)]
         corners = np.array([np.argwhere(self.mesh.t == node)[0] for node in nodes], dtype=int).reshape(-1, 2)
         return self.fields(corners[:, 1], CORNERS[:, corners[:, 0]])
 
     def lowest(self, count: int) -> tuple[Array, Array]:
-        """The lowest eigenvalues, of which the first three are of rigid motions, and vectors of mass 1.
+        """Return the lowest eigenvalues, the first three of rigid-body modes, and vectors of mass 1.
 
-        After the solver, inverse iteration makes zero to rounding what symmetry makes zero.
+        Inverse iteration after the solver sets entries that vanish by symmetry to zero within rounding.
         """
         M, K, plate = self.M, self.K, self.plate
         span = np.ptp(plate.polygon, axis=0).max()
@@ -131,24 +131,24 @@ class Discrete(Record):
 
     @cached_property
     def rigid(self) -> Array:
-        """The three rigid motions as unknowns, orthonormal in mass: they lie in the space of the elements."""
+        """The three rigid-body modes as unknowns, orthonormal in mass, which the elements represent exactly."""
         return self.lowest(RIGID)[1]
 
 
 def _gathered(dofs: Array, values: Sequence[Any], size: int) -> sparse.csr_matrix:
-    """Rows of a matrix from the unknowns (k x n) and values (k x n) of n points."""
+    """Return rows of a matrix from the unknowns (k x n) and values (k x n) of n points."""
     k, n = dofs.shape
     entries = np.ravel([np.asarray(part) for part in values])
     return sparse.csr_matrix((entries, (np.tile(np.arange(n), k), dofs.ravel())), shape=(n, size))
 
 
 def _basis_at(basis: Any, cells: Array, X: Array) -> list[Any]:
-    """The functions of a basis at reference points X (2 x n) of the triangles `cells`."""
+    """Return the functions of a basis at reference points X (2 x n) of the triangles `cells`."""
     return [basis.elem.gbasis(basis.mapping, X[:, :, None], k, tind=cells)[0] for k in range(basis.Nbfun)]
 
 
 def discretise(plate: Plate, theory: str = "mindlin", refinements: int | None = None) -> Discrete:
-    """Finite elements of a plate. The theory is `mindlin` (with shear) or `kirchhoff` (thin)."""
+    """Return the finite elements of a plate by the theory `mindlin` (with shear) or `kirchhoff` (thin)."""
     require(theory in TRIANGLES, f"'{theory}' is not a plate theory", "theory", "mindlin or kirchhoff", theory)
     mesh = triangulate(plate.polygon, plate.points)
     rounds = max(1, int(np.log2(TRIANGLES[theory] / mesh.t.shape[1]) / 2)) if refinements is None else refinements
@@ -158,7 +158,7 @@ def discretise(plate: Plate, theory: str = "mindlin", refinements: int | None = 
 
 
 def free_modes(discrete: Discrete, count: int) -> tuple[Array, Array]:
-    """Stiffnesses (squares of angular frequencies) and vectors of the first elastic modes of a free plate; mass 1."""
+    """Return stiffnesses (squared angular frequencies) and vectors (mass 1) of elastic modes of a free plate."""
     message = f"{count} modes cannot be found on this mesh"
     require(1 <= count <= discrete.M.shape[0] // 4, message, "modes", "refine the mesh", count)
     values, vectors = discrete.lowest(count + RIGID)
@@ -179,7 +179,7 @@ def plate_modes(
     title: str = "",
     source: str = "",
 ) -> ModalData:
-    """Modal data of a free plate.
+    """Return modal data of a free plate.
 
     The nodes are the attachments, without mass, and the points of a quadrature of the given degree on the coarse mesh
     refined `sampling` times, by default as often as the number of modes needs. Sums over them give mass and inertia
@@ -215,7 +215,7 @@ def plate_modes(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlateDeflection(Record):
-    """What loads do to a plate: deflections along z and rotations about x and y, at each attachment by name.
+    """Deflections of a plate along z and rotations about x and y under loads, at each attachment by name.
 
     `elastic` is `total` less the rigid motion in it: the part that free modes describe. `reactions` are the forces
     along z at the attachments that were held.
@@ -232,10 +232,10 @@ def static_deflection(
     forces: Mapping[str, float] | None = None,
     held: Iterable[str] = (),
 ) -> PlateDeflection:
-    """Deflection of a plate under a pressure (N/m^2, along z) and forces (N, along z) at attachments.
+    """Return the deflection under a pressure (N/m^2, along z) and forces (N, along z) at attachments.
 
-    With nothing held the plate is free and accelerates; its inertia balances the loads (inertia relief). Otherwise the
-    attachments in `held` do not move along z; three that are not on a line are needed at least.
+    Without `held` the plate is free and accelerates; its inertia balances the loads (inertia relief). Otherwise the
+    attachments in `held` do not move along z; at least three that are not on a line are required.
     """
     plate, held = discrete.plate, list(held)
     names = list(plate.attachments)
@@ -270,10 +270,10 @@ def static_deflection(
 
 
 def discretise_kirchhoff(plate: Plate, mesh: Any, rotary_inertia: bool = True) -> Discrete:
-    """Matrices of the plate on a mesh (`MeshTri`) of Argyris triangles.
+    """Return the matrices of the plate on a mesh (`MeshTri`) of Argyris triangles.
 
-    The shapes are polynomials in x and y, which lose digits far from the origin: they are set up on a copy of the mesh
-    about its middle, in lengths of half its extent.
+    The shapes are polynomials in x and y, which lose digits far from the origin: they are set up on a copy of the
+    mesh about its middle, in lengths of half its extent.
     """
     fem = skfem()
     from skfem.helpers import dd, ddot, dot, grad, trace
@@ -302,7 +302,7 @@ def discretise_kirchhoff(plate: Plate, mesh: Any, rotary_inertia: bool = True) -
 
 
 def discretise_mindlin(plate: Plate, mesh: Any) -> Discrete:
-    """Matrices of the plate on a mesh; unknowns: all w, then s_x and s_y of each node in turn."""
+    """Return the matrices of the plate on a mesh; unknowns: all w, then s_x and s_y of each node in turn."""
     fem = skfem()
     from skfem.helpers import ddot, dot, grad, sym_grad, trace
 
@@ -332,7 +332,7 @@ def discretise_mindlin(plate: Plate, mesh: Any) -> Discrete:
 
 
 def _tied_element() -> Any:
-    """An element with the unknowns of the slopes s whose functions are R s, which shear strain is reduced to."""
+    """Return an element with the unknowns of the slopes s and the functions R s of the reduced shear strain."""
     fem = skfem()
 
     class TiedSlopes(fem.ElementVector):  # type: ignore[name-defined]
@@ -348,20 +348,20 @@ def _tied_element() -> Any:
 
 
 def _tied(X: Array) -> Array:
-    """A basis of the rotated Raviart-Thomas space of second order at points: 2 x 8 x n."""
+    """Return a basis of the rotated Raviart-Thomas space of second order at points: 2 x 8 x n."""
     x, y = X
     o, l = np.zeros_like(x), np.ones_like(x)
     return np.array([[l, x, y, o, o, o, -x * y, -y * y], [o, o, o, l, x, y, x * x, x * y]])
 
 
 def _bubble_basis(X: Array) -> Array:
-    """The six quadratic functions and the bubble at points: 7 x n."""
+    """Return the six quadratic functions and the bubble at points: 7 x n."""
     element = skfem().ElementTriP2B()
     return np.array([element.lbasis(X, i)[0] * np.ones(X.shape[1]) for i in range(7)])
 
 
 def _moments() -> tuple[Array, Array]:
-    """Moments (8) of the tied space (8 x 8) and of slopes (8 x 2 x 7): two along each edge, two inside."""
+    """Return moments (8) of the tied space (8 x 8) and of slopes (8 x 2 x 7): two along each edge, two inside."""
     place, weight = np.polynomial.legendre.leggauss(3)  # cubic slopes times a linear weight: degree 4
     place, weight = (place + 1) / 2, weight / 2
     corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
@@ -380,7 +380,7 @@ def _moments() -> tuple[Array, Array]:
 
 
 def skfem() -> Any:
-    """The finite-element library, an extra; imported when it is needed."""
+    """Import the finite-element library, an optional dependency."""
     try:
         import skfem
     except ImportError as error:
@@ -390,7 +390,7 @@ def skfem() -> Any:
 
 
 def checked_polygon(polygon: Any) -> Array:
-    """The corners (n x 2) of a simple polygon, counterclockwise."""
+    """Return the corners (n x 2) of a simple polygon, counterclockwise."""
     corners = np.array(polygon, dtype=float)
     points = corners.ndim == 2 and corners.shape[1] == 2 and len(corners) >= 3 and np.isfinite(corners).all()
     message = f"a polygon is a list of at least three points (x, y), but this one has the shape {corners.shape}"
@@ -411,18 +411,18 @@ def checked_polygon(polygon: Any) -> Array:
 
 
 def area(corners: Array) -> float:
-    """Area inside, negative if the corners run clockwise."""
+    """Return the enclosed area, negative if the corners run clockwise."""
     x, y = corners.T
     return float(np.sum(x * np.roll(y, -1) - y * np.roll(x, -1)) / 2)
 
 
 def extent(corners: Array) -> float:
-    """Length of the diagonal of the box around it."""
+    """Return the diagonal of the bounding box."""
     return float(np.linalg.norm(np.ptp(corners, axis=0)))
 
 
 def distance(corners: Array, point: Array) -> float:
-    """How far a point lies outside the polygon; 0 inside and on the edge."""
+    """Return the distance of a point outside the polygon; 0 inside and on the edge."""
     a, b = corners, np.roll(corners, -1, axis=0)
     t = np.clip(np.sum((point - a) * (b - a), axis=1) / np.sum((b - a) ** 2, axis=1), 0, 1)
     edge = float(np.min(np.linalg.norm(a + t[:, None] * (b - a) - point, axis=1)))
@@ -434,7 +434,7 @@ def distance(corners: Array, point: Array) -> float:
 
 
 def triangulate(polygon: Any, points: Sequence[Any] | Array = (), size: float | None = None) -> Any:
-    """A coarse mesh (a `MeshTri`) of the polygon with the given points among its corners.
+    """Return a coarse mesh (a `MeshTri`) of the polygon with the points among its corners.
 
     Convex polygons with few sides, and no points but corners and the centre, are a fan about the centre. Otherwise no
     edge is longer than `size`, by default half the square root of the area.
@@ -458,10 +458,10 @@ def triangulate(polygon: Any, points: Sequence[Any] | Array = (), size: float | 
 
 
 def graded(mesh: Any, rounds: int, layer: float) -> Any:
-    """The mesh refined regularly, with finer triangles along the edge, where a plate has a layer of its thickness.
+    """Return the mesh refined regularly, with finer triangles in the boundary layer of the plate.
 
-    In a fan nodes move towards the edge, so that the last of n rows is 1/n^2 of the whole: the mesh keeps its symmetry.
-    Elsewhere triangles that touch the edge are refined further, until they are thinner than the layer.
+    In a fan, nodes move towards the edge so that the last of n rows is 1/n^2 of the whole: the mesh keeps its
+    symmetry. Otherwise triangles at the edge are refined until they are thinner than the layer.
     """
     fine, shared = mesh.refined(rounds), set(mesh.t[:, 0]).intersection(*mesh.t.T)
     if len(shared) == 1:  # all triangles of a fan share its centre
@@ -487,7 +487,7 @@ def graded(mesh: Any, rounds: int, layer: float) -> Any:
 
 
 def quadrature(degree: int) -> tuple[Array, Array]:
-    """Points (2 x n) and weights on the reference triangle, exact for polynomials of the degree."""
+    """Return points (2 x n) and weights on the reference triangle, exact for polynomials of the degree."""
     fem = skfem()
     X, W = fem.quadrature.get_quadrature(fem.ElementTriP1, degree)
     return X, W
@@ -498,7 +498,7 @@ def _convex(corners: Array) -> bool:
 
 
 def _turn(a: Array, b: Array, c: Array) -> float:
-    """Twice the area of a triangle, positive counterclockwise."""
+    """Return twice the area of a triangle, positive counterclockwise."""
     return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
 
 
@@ -508,7 +508,7 @@ def _segments_intersect(a: Array, b: Array, c: Array, d: Array) -> bool:
 
 
 def _delaunay(corners: Array, required: Array, size: float) -> tuple[Array, Array]:
-    """Delaunay's triangles of the corners and points: sides that are no edges are halved, then edges above `size`."""
+    """Return Delaunay triangles of corners and points, halving sides that are no edges, then edges above `size`."""
     tolerance = NEAR * extent(corners)
     nodes, n = list(corners), len(corners)
     for point in required:

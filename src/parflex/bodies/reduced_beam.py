@@ -1,4 +1,4 @@
-"""Craig-Bampton reduction of a beam of many elements to the motion of its ends and a few fixed-interface modes.
+"""Reduce a beam of many elements to the motion of its ends and a few fixed-interface modes (Craig-Bampton).
 
 Theory (55) gives the reduction. The number of modes follows from the allowed error of frequencies over a band. With mu
 the square of the first omitted frequency, the square lambda of any frequency of any robot with this body grows by at
@@ -31,42 +31,42 @@ from parflex.spatial.rotations import hat, rotation_about
 
 Array = np.ndarray
 Moments = tuple[Array, Array]
-FAMILIES = (("ux",), ("uy", "rz"), ("uz", "ry"), ("rx",))  # coordinates of straight beams that go with each other
+FAMILIES = (("ux",), ("uy", "rz"), ("uz", "ry"), ("rx",))  # coupled coordinates of straight beams
 Y, Z, RX, RY, RZ = 1, 2, 3, 4, 5  # of (x, y, z, rx, ry, rz)
 CLAMPED = 4.730040744862704  # first root of cos x cosh x = 1: a beam clamped at both ends
-SAMPLES = 4  # of an element, among which the largest motion of a mode is
-ALIKE = 1e-12  # of their size: matrices that are the same but for rounding
-SEEN = 1e-6  # of the largest motion of nodes that a unit of strain energy can make: less is none
+SAMPLES = 4  # samples per element for the largest motion of a mode
+ALIKE = 1e-12  # relative difference of matrices that are equal to rounding
+SEEN = 1e-6  # of the largest nodal motion per unit of strain energy: smaller motions are zero
 # of 1 / frequency squared: modes that are nearer share a plane of shapes, which files mix at will
 SAME_FREQUENCY = 1e-3
-SAME_PLACE = 1e-6  # of the extent of the nodes: two that mirror each other
-COUPLED = 1e-6  # of the mass of a mode: what couples less is rounding
+SAME_PLACE = 1e-6  # of the extent of the nodes: tolerance of mirror images
+COUPLED = 1e-6  # of the mass of a mode: smaller coupling is rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ElementChain(Record):
-    """A number of alike elements, each fixed to the end of the one before; motions of two ends are 2 x 6 x m."""
+    """Identical elements, each fixed to the end of the previous element; motions of two ends are 2 x 6 x m."""
 
     element: BeamElement
     count: int
 
     @cached_property
     def body(self) -> ElasticBody:
-        """Of one element."""
+        """Body of one element."""
         return beam(self.element)
 
     @cached_property
     def products(self) -> Array:
-        """Integrals of the products of 1, r0 and the shapes of an element, each by its x, y, z."""
+        """Integrals of the products of 1, r0 and the shapes of an element, each by x, y, z."""
         return gram_matrix(*(part[0] for part in self.element.points_beyond(np.zeros(1))))
 
     def bent(self, ends: Array) -> Array:
-        """Coordinates of an element for motions of its ends."""
+        """Return the coordinates of an element for motions of its ends."""
         relative = ends[1] - carried(np.array([self.element.length]))[0] @ ends[0]
         return relative[self.element.coordinates]
 
     def moments(self, number: int, ends: Array, gram: Array) -> Moments:
-        """S and G of an element, or of the part of it with these products, for motions of its ends."""
+        """Return S and G of an element, or of a part with products `gram`, for motions of its ends."""
         e = self.bent(ends)
         fields = np.zeros((e.shape[1] + 1, 3, len(gram)))
         fields[0, :, 1:4], fields[0, 0, 0] = np.eye(3), number * self.element.length
@@ -75,14 +75,14 @@ class ElementChain(Record):
         return fields @ gram[0], np.einsum("aif,fg,bjg->abij", fields, gram, fields, optimize=True)
 
     def spins(self, ends: Array, spin: Array) -> Array:
-        """Products of the turns about x of sections of an element, with the root and by the motions of its ends."""
+        """Return the rotary inertia about x of an element, with the root and by the motions of its ends."""
         e = self.bent(ends)
         rotations = np.zeros((len(e) + 1, e.shape[1] + 1))
         rotations[0, 0], rotations[0, 1:], rotations[1:, 1:] = 1.0, ends[0][RX], e
         return rotations.T @ spin @ rotations
 
     def shortening(self, ends: Array) -> Array:
-        """M x m: int (v'^2 + w'^2) dx of one element, its slopes measured from the line of the chain, theory (37)."""
+        """Return int (v'^2 + w'^2) dx of one element, M x M, with slopes from the line of the chain, theory (37)."""
         e = self.bent(ends)
         tip_motion = np.eye(6)[:, self.element.coordinates] @ e
         H = e.T @ self.element.shortening @ e
@@ -91,7 +91,7 @@ class ElementChain(Record):
         return H
 
     def assembled(self, coordinates: list[int]) -> tuple[Array, Array]:
-        """Mass and stiffness of all nodes, of each the coordinates `coordinates`, which no other ones couple with."""
+        """Return mass and stiffness of all nodes for the `coordinates` of each, which are uncoupled from the others."""
         unit = np.eye(6)[:, self.element.coordinates]
         ends = np.array([np.hstack([unit, 0 * unit]), np.hstack([0 * unit, unit])])
         e, spin = self.bent(ends), self.element.spins(np.zeros(1))[0]
@@ -106,7 +106,7 @@ class ElementChain(Record):
         return M, K
 
     def integrals(self, motions: Array) -> list[Array]:
-        """S, G, spin, H and the coordinates' own inertia for nodal motions (nodes x 6 x N), sums over the elements."""
+        """Return S, G, spin, H and the coordinates' inertia for nodal motions (nodes x 6 x N), summed over elements."""
         terms, element_spin, mass = [], self.element.spins(np.zeros(1))[0], self.body.elastic_mass
         for j in range(self.count):
             ends = motions[j : j + 2]
@@ -117,23 +117,23 @@ class ElementChain(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReducedLine(ElementChain, LineNodes):
-    """A reduced beam with its places and sections: between its nodes they move as those of an element."""
+    """A reduced beam with its places and sections, which move between nodes as those of an element."""
 
     node_motions: Array  # of all nodes per coordinate, (elements + 1) x 6 x N
     consistent: bool = True
 
     @property
     def length(self) -> float:
-        """Of the whole beam."""
+        """Length of the whole beam."""
         return self.element.length * self.count
 
     @property
     def stations(self) -> int:
-        """Places that show every wave of its shapes."""
+        """Places that resolve every wave of the shapes."""
         return self.count + 1
 
     def shapes(self, xi: Array) -> tuple[Array, Array, Array]:
-        """Of the sections at each xi: place at rest, and what coordinates displace and turn them by."""
+        """Return undeformed places of the sections at each xi, and displacements and rotations per coordinate."""
         xi, step = np.asarray(xi, dtype=float), self.element.length
         number = np.minimum((xi * self.count).astype(int), self.count - 1)
         share = xi * self.count - number
@@ -143,7 +143,7 @@ class ReducedLine(ElementChain, LineNodes):
         return np.outer(xi * self.length, [1.0, 0.0, 0.0]), motions[:, :3], motions[:, 3:]
 
     def rolled(self, angle: float) -> ReducedLine:
-        """With its section turned; the coordinates of the tip stay along the axes of the frame."""
+        """Return the beam with its section rotated; the coordinates of the tip stay along the axes of the frame."""
         rotation = np.kron(np.eye(2), rotation_about(0, angle))
         T = np.eye(self.node_motions.shape[2])
         T[:6, :6] = rotation
@@ -151,7 +151,7 @@ class ReducedLine(ElementChain, LineNodes):
         return replace(self, element=element, node_motions=rotation @ self.node_motions @ T.T)
 
     def beyond(self, xi: Array) -> tuple[Array, Array, Array]:
-        """Mass, S and G of what lies beyond each xi: n, n x fields x 3, n x fields x fields x 3 x 3."""
+        """Return mass, S and G of the part beyond each xi: n, n x fields x 3, n x fields x fields x 3 x 3."""
         xi, count = np.asarray(xi, dtype=float), self.count
         number = np.minimum((xi * count).astype(int), count - 1)
         m = float(self.body.m) * count * (1 - xi)
@@ -162,7 +162,7 @@ class ReducedLine(ElementChain, LineNodes):
         return m, S.reshape(-1, fields, 3), G.reshape(-1, fields, fields, 3, 3)
 
     def clamped_compliance(self, xi: float, at: float, stiffness: Array) -> Array:
-        """Motion of the section at `at` by a unit wrench at `xi`, both ends held, that modes of such stiffness lack."""
+        """Return the compliance at `at` for a unit wrench at `xi` (both ends clamped) that the modes omit."""
         exact = replace(self.element, length=self.length).clamped_compliance(xi, at)
         _, *motions = self.shapes(np.array([at, xi]))
         response, load = np.concatenate(motions, axis=1)[:, :, self.node_motions.shape[2] - len(stiffness) :]
@@ -170,7 +170,7 @@ class ReducedLine(ElementChain, LineNodes):
 
     @cached_property
     def _behind(self) -> Moments:
-        """S and G of all elements from each one on; behind the last there is nothing."""
+        """S and G of all elements from each element on, zero after the last."""
         element_moments = [self._element(j, 0.0) for j in range(self.count)]
         sums = []
         for parts in zip(*element_moments, strict=True):
@@ -179,7 +179,7 @@ class ReducedLine(ElementChain, LineNodes):
         return sums[0], sums[1]
 
     def _element(self, number: int, xi: float) -> Moments:
-        """S and G of what lies beyond xi in one element."""
+        """Return S and G beyond xi in one element."""
         ends, place = self.node_motions[number : number + 2], np.array([xi])
         gram = gram_matrix(*(part[0] for part in self.element.points_beyond(place)))
         S, G = self.moments(number, ends, gram)
@@ -189,7 +189,7 @@ class ReducedLine(ElementChain, LineNodes):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReducedBeam(Record):
-    """What was asked of a reduction and what it did: modes kept, and the lowest frequency of those left out, Hz."""
+    """Requested and achieved reduction: retained modes, and the lowest omitted frequency (Hz)."""
 
     error: float  # Hz, that frequencies in the band may have
     band: float  # Hz
@@ -199,17 +199,17 @@ class ReducedBeam(Record):
 
     @property
     def bound(self) -> float:
-        """Bound of the error at the edge of the band, Hz."""
+        """Error bound at the edge of the band, Hz."""
         return frequency_bound(self.band, self.left_out)
 
 
 def frequency_bound(frequency: float, left_out: float) -> float:
-    """By how much, at most, a frequency is too high where modes from `left_out` on are missing, theory (56)."""
+    """Return the largest error of a frequency if modes from `left_out` on are omitted, theory (56)."""
     return float(frequency / np.sqrt(1.0 - (frequency / left_out) ** 2) - frequency) if left_out < np.inf else 0.0
 
 
 def clamped_frequency(element: BeamElement) -> float:
-    """Lowest frequency of an element with both its ends held, Hz: what is above, elements do not know."""
+    """Return the lowest frequency (Hz) of an element with both ends clamped, the limit of its resolution."""
     material, section = element.material, element.section
     waves = [material.E / material.density]
     waves += [] if element.planar else [material.G * section.J / (material.density * section.Ip)]
@@ -217,7 +217,7 @@ def clamped_frequency(element: BeamElement) -> float:
     return float(min(first_bending_frequency(element, CLAMPED), axial) / (2 * np.pi))
 
 
-@lru_cache(maxsize=64)  # legs are alike
+@lru_cache(maxsize=64)  # legs are identical
 def reduced_beam(
     whole: BeamElement,
     elements: int,
@@ -226,7 +226,7 @@ def reduced_beam(
     linear: bool = False,
     damping: tuple[float, float] = (0.0, 0.0),
 ) -> ElasticBody:
-    """The beam as one body: coordinates of its tip, then modes with both ends held, by rising frequency.
+    """Return the beam as one body: coordinates of its tip, then fixed-interface modes by rising frequency.
 
     `error` and `band` in Hz. `damping` has the factors of mass and stiffness, as the elements have it.
     """
@@ -251,7 +251,7 @@ def reduced_beam(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _FixedInterfaceMode(Record):
-    """A mode with both ends of the beam held: its square of frequency and the motion of the nodes."""
+    """A fixed-interface mode: its squared angular frequency and the motions of the nodes."""
 
     label: str
     square: float
@@ -261,7 +261,7 @@ class _FixedInterfaceMode(Record):
 def _modes_below_cut(
     chain: ElementChain, labels: tuple[str, ...], cut: float
 ) -> tuple[list[_FixedInterfaceMode], float]:
-    """Modes below `cut` Hz, and the lowest frequency of the others."""
+    """Return the modes below `cut` Hz and the lowest other frequency."""
     modes: list[_FixedInterfaceMode] = []
     omitted = [np.inf]
     solved: list[tuple[Array, Array, Array, Array]] = []
@@ -284,7 +284,7 @@ def _modes_below_cut(
 
 
 def _held(chain: ElementChain, family: tuple[str, ...], labels: tuple[str, ...]) -> tuple[Array, Array]:
-    """Mass and stiffness of the inner nodes, turns in lengths of an element, those about y the other way round."""
+    """Return mass and stiffness of the inner nodes, rotations in element lengths, about y with opposite sign."""
     columns = [labels.index(label) for label in family]
     inner = slice(len(columns), chain.count * len(columns))
     scale = np.tile([1.0, (-1.0 if family[0] == "uz" else 1.0) / chain.element.length][: len(columns)], chain.count - 1)
@@ -293,9 +293,9 @@ def _held(chain: ElementChain, family: tuple[str, ...], labels: tuple[str, ...])
 
 
 def _solved(M: Array, K: Array, solved: list[tuple[Array, Array, Array, Array]]) -> tuple[Array, Array]:
-    """Squares of frequencies, rising, and modes; shapes that were found for another plane are taken from there.
+    """Return rising squared frequencies and modes; reuse shapes already solved for another plane.
 
-    What is soft is found with all its digits as the largest values of M against K.
+    Soft modes are computed to full precision as the largest values of M against K.
     """
     m, k = float(M[0, 0]), float(K[0, 0])
     M, K = M / m, K / k
@@ -309,7 +309,7 @@ def _solved(M: Array, K: Array, solved: list[tuple[Array, Array, Array, Array]])
 
 
 def _scaled(mode: _FixedInterfaceMode, element: BeamElement, elements: int) -> Array:
-    """The mode with 1 (m, or rad of a twist) for its largest motion, positive where it first comes near that."""
+    """Scale a mode to a largest motion of 1 (m, or rad of torsion), positive where the motion first comes near 1."""
     shape = mode.motion[:, :, None]
     _, *motions = ReducedLine(element, elements, shape).shapes(np.linspace(0, 1, SAMPLES * elements + 1))
     values = np.concatenate(motions, axis=1)[:, LABELS.index(mode.label[:2]), 0]
@@ -319,7 +319,7 @@ def _scaled(mode: _FixedInterfaceMode, element: BeamElement, elements: int) -> A
 
 
 def _body(full_beam: ElasticBody, line: ReducedLine, squares: list[float], damping: tuple[float, float]) -> ElasticBody:
-    """Integrals of the elements for these shapes; what the ends do alone is that of one long element."""
+    """Integrate the elements for these shapes; the motion of the ends alone is that of one long element."""
     S, G, spin, H, local = line.integrals(line.node_motions)
     N, count = full_beam.size, line.node_motions.shape[2]
     S, G = drop_rounding(S, G, float(full_beam.m))
@@ -345,7 +345,7 @@ def _body(full_beam: ElasticBody, line: ReducedLine, squares: list[float], dampi
 
 
 def _orthogonal(G: Array, first: int) -> Array:
-    """Integrals in which two different modes have no inertia in common, not even by rounding."""
+    """Return integrals without inertia coupling between different modes, also at rounding."""
     for a in range(first + 1, len(G)):
         for b in range(first + 1, a):
             k = int(np.argmax(np.abs(np.diag(G[a, b]))))
@@ -356,9 +356,9 @@ def _orthogonal(G: Array, first: int) -> Array:
 
 
 def mirror_symmetric_part(body: Body, n: Array) -> Array:
-    """N x N: of elastic coordinates the part that moves the body in the plane across `n`, and turns it about `n`.
+    """Return the part of elastic coordinates that is symmetric about the plane normal to `n`: N x N.
 
-    Where a mode is neither seen by nodes nor coupled to anything, half of it is.
+    Modes that move no node and are uncoupled count by half.
     """
     zeros, nodes = np.zeros(body.size), list(body.nodes.values())
     extent = max((float(np.linalg.norm(node.r0)) for node in nodes), default=0.0) or 1.0
@@ -381,7 +381,7 @@ def mirror_symmetric_part(body: Body, n: Array) -> Array:
 
 
 def _mirrored(nodes: Sequence[Node], n: Array, centre: float, extent: float) -> Array:
-    """The mean of the motions of nodes and those that the mirror shows; a node without an image is its own."""
+    """Return the mean of nodal motions and their mirror images; a node without image is its own."""
     positions = np.array([node.r0 for node in nodes]).reshape(-1, 3)
     images = positions - 2 * np.outer(positions @ n - centre, n)
     distances = np.linalg.norm(images[:, None] - positions[None], axis=2)
@@ -395,7 +395,7 @@ def _mirrored(nodes: Sequence[Node], n: Array, centre: float, extent: float) -> 
 
 
 def _symmetric_part_by_coupling(M: Array, motions: Array, symmetric: Array, inner: Array) -> Array:
-    """Return the same for modes that move no node; `symmetric` is the part in the plane of motions that may couple."""
+    """Return the symmetric part of modes that move no node, by inertia coupling with other motions."""
     sizes = np.sqrt(np.diag(motions.T @ M @ motions))
     per_size = np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 0)
     masses, V = np.linalg.eigh(inner.T @ M[6:, 6:] @ inner)

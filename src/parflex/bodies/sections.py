@@ -1,4 +1,4 @@
-"""Cross-sections of beams and their fibres.
+"""Compute the properties of beam cross-sections and their fibres.
 
 Shear coefficients are those of Cowper's theory for Poisson's ratio 0: 5/6 for a rectangle, 6/7 for a circle, 1/2 for a
 thin tube, 5/12 for a thin square box. Other ratios change them by a few percent. [G. R. Cowper, "The shear coefficient
@@ -16,11 +16,11 @@ from parflex.bodies.beam import Section
 from parflex.spatial.batched import larger, smaller
 
 Array = np.ndarray
-TERMS = 40  # of the series for the torsion of a rectangle: exact to rounding
+TERMS = 40  # terms of the torsion series of a rectangle, exact to rounding
 
 
 def rectangle(y: float, z: float) -> Section:
-    """Sides along y and z; the torsion constant by Saint-Venant's series."""
+    """Return the section with sides y and z; the torsion constant by Saint-Venant's series."""
     long, short = larger(y, z), smaller(y, z)
     n = np.arange(1, 2 * TERMS, 2)
     series = np.sum(np.tanh(n * np.pi * (long / short) / 2) / n**5)
@@ -29,12 +29,12 @@ def rectangle(y: float, z: float) -> Section:
 
 
 def circle(diameter: float) -> Section:
-    """A solid round bar."""
+    """Return a solid round section."""
     return tube(diameter, diameter / 2)
 
 
 def tube(diameter: float, thickness: float) -> Section:
-    """A round tube of outer diameter and wall thickness."""
+    """Return a round tube of outer diameter and wall thickness."""
     outer, inner = diameter / 2, diameter / 2 - thickness
     polar = np.pi * (outer**4 - inner**4) / 2
     square = (inner / outer) ** 2
@@ -43,7 +43,7 @@ def tube(diameter: float, thickness: float) -> Section:
 
 
 def box(y: float, z: float, thickness: float) -> Section:
-    """A hollow rectangle of outer sides along y and z, with the same wall all around.
+    """Return a hollow rectangle of outer sides y and z with equal walls.
 
     Area and moments are exact. The torsion constant is Bredt's for a thin closed wall: 4 t area^2 / length, of the
     middle line of the wall. The shear coefficients are those of a thin wall on that line too.
@@ -56,23 +56,22 @@ def box(y: float, z: float, thickness: float) -> Section:
 
 
 def _thin_box_shear(n: float) -> float:
-    """Shear coefficient of a thin box whose walls across the force are n times as long as those along it."""
+    """Return the shear coefficient of a thin box, n the ratio of its walls across and along the force."""
     return 10 * (1 + 3 * n) ** 2 / (12 + 72 * n + 150 * n**2 + 120 * n**3 + 30 * n**4)
 
 
 def numbers(
     A: float, Iy: float, Iz: float, J: float, Ip: float | None = None, ky: float | None = None, kz: float | None = None
 ) -> Section:
-    """Any section by its area and moments; the shear coefficients of a beam without shear are not used."""
+    """Return a section from its area and moments; beams without shear do not use shear coefficients."""
     return Section(A, Iy, Iz, J, Iy + Iz if Ip is None else Ip, ky or 1.0, kz or 1.0)
 
 
 @dataclass(frozen=True)
 class Fibres:
-    """Where the fibres farthest from the centre line are: at the corners (y, z) and their mirror images, or all around.
+    """Places of the fibres farthest from the centre line: the corners (y, z) and their mirror images, or a circle.
 
-    All known shapes are the same on both sides of y and z, so that the largest tension and the largest compression of
-    bending are equal.
+    All shapes are symmetric about y and z, so the largest tension and compression of bending are equal.
     """
 
     y: float
@@ -80,14 +79,14 @@ class Fibres:
     round: bool = False
 
     def stress(self, section: Section, N: Array, My: Array, Mz: Array) -> Array:
-        """The largest normal stress in size: of the normal force, and of bending at the farthest fibre, theory (54)."""
+        """Return the largest magnitude of normal stress from normal force and bending, theory (54)."""
         if self.round:
             return np.abs(N) / section.A + _length(My, Mz) * self.y / section.Iy
         return np.abs(N) / section.A + np.abs(My) * self.z / section.Iy + np.abs(Mz) * self.y / section.Iz
 
 
 def _length(y: Array, z: Array) -> Array:
-    """Length of the vector of both; entries of arrays of numbers with slopes may be plain."""
+    """Return the length of a vector; entries of dual arrays may be plain numbers."""
     first, second = np.broadcast_arrays(y, z)
     if object not in (first.dtype, second.dtype):
         return np.hypot(first, second)
@@ -99,7 +98,7 @@ def _length(y: Array, z: Array) -> Array:
 
 
 def fibres_of(shape: str, sizes: dict[str, float]) -> Fibres | None:
-    """The fibres of a shape of a robot file; a section given by numbers has none that are known."""
+    """Return the fibres of a shape of a robot file, or None for a section by numbers."""
     if shape in ("circle", "tube"):
         return Fibres(sizes["diameter"] / 2, sizes["diameter"] / 2, round=True)
     return Fibres(sizes["y"] / 2, sizes["z"] / 2) if shape in ("rectangle", "box") else None

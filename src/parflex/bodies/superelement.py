@@ -1,4 +1,4 @@
-"""Superelements: elastic bodies from reduced mass and stiffness matrices.
+"""Build superelements: elastic bodies from reduced mass and stiffness matrices.
 
 A superelement held by its frame has the coordinates of the matrices without the held node. A free one has the modes of
 the free body.
@@ -41,17 +41,17 @@ from parflex.spatial.rotations import cross, hat
 
 Array = np.ndarray
 LABELS = ("ux", "uy", "uz", "rx", "ry", "rz")
-SINGULAR = 1e-13  # of scaled masses: less is none
-DAMPED = 1e-3  # of the largest entry of D: dampers between the body and the ground
+SINGULAR = 1e-13  # of scaled masses: smaller ones are zero
+DAMPED = 1e-3  # of the largest entry of D: larger rows are dampers between the body and the ground
 FLAT = 1e-9  # of the largest second moment: directions without extent
-MIN_SHEAR_SHARE = 0.01  # of its estimate: what is less is none
+MIN_SHEAR_SHARE = 0.01  # of its estimate: smaller shares are zero
 IN_PLANE = (0, 1, 5)  # x, y and rz of a node, and of the body
-ALIKE = 1e-6  # of a frequency squared: modes that are nearer share a plane of shapes, and any two of it are modes
-UNCOUPLED_SHARE = 1e-6  # of the mass of a mode: what couples less is rounding
+ALIKE = 1e-6  # relative distance of squared frequencies within which modes are degenerate
+UNCOUPLED_SHARE = 1e-6  # of the mass of a mode: smaller coupling is rounding
 
 
 def select_nodes(data: ReducedMatrices, node_numbers: Mapping[str, int]) -> dict[str, int]:
-    """Indices of nodes by name; numbers are those of the file, else 1, 2, ... in the order of its matrices."""
+    """Return indices of nodes by name; numbers are those of the file, else 1, 2, ... in matrix order."""
     numbers, wanted = [node.number for node in data.nodes], list(node_numbers.values())
     if not set(wanted) <= set(numbers):
         if not set(wanted) <= set(range(1, len(numbers) + 1)):
@@ -66,9 +66,9 @@ def select_nodes(data: ReducedMatrices, node_numbers: Mapping[str, int]) -> dict
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SuperElement(Record):
-    """Matrices, names of nodes, where it is clamped (else it moves in the mean with its frame), what was found.
+    """Matrices, names of nodes, the clamped node (None: mean axes), and the report of checks.
 
-    In a planar robot joints hold all interfaces in the plane: their freedoms are x, y and rz.
+    In a planar robot joints hold all interfaces in the plane: their degrees of freedom are x, y and rz.
     """
 
     data: ReducedMatrices
@@ -79,19 +79,19 @@ class SuperElement(Record):
 
     @property
     def origin(self) -> Array:
-        """Of the frame, in the axes of the file: the node where it is clamped."""
+        """Origin of the frame in the axes of the file: the clamped node."""
         return self.report.positions[self.names[self.root]] if self.root is not None else np.zeros(3)
 
     @property
     def X(self) -> Array:
-        """Rigid motions of the freedoms about the origin of the frame."""
+        """Rigid-body modes of the degrees of freedom about the origin of the frame."""
         return rigid_motions(self.data.nodes, self.report.positions - self.origin, self.data.size)
 
     def shapes(self) -> tuple[Array, tuple[str, ...], tuple[str, ...]]:
-        """E: motions of the freedoms per elastic coordinate, with labels and units of these."""
+        """Return E, motions of the degrees of freedom per elastic coordinate, with labels and units."""
         data, root = self.data, None if self.root is None else self.data.nodes[self.names[self.root]]
         held = root is None or root.turns
-        require(held, f"the node '{self.root}' has no rotations to be held", "clamp another", "root")
+        require(held, f"the node '{self.root}' has no rotations, so it cannot be clamped", "clamp another node", "root")
         modes = in_plane_modes(data) if self.planar else np.eye(data.size)[:, data.interface :]
         free_nodes = [node for node in data.nodes if node is not root]
         components = [(node, k) for node in free_nodes for k in (IN_PLANE if self.planar else range(6))]
@@ -114,7 +114,7 @@ def super_element(
     places: Mapping[str, Sequence[float]] | None,
     planar: bool = False,
 ) -> SuperElement:
-    """Matrices with their nodes named and their rigid motions checked."""
+    """Return matrices with named nodes and checked rigid-body modes."""
     names, placed = select_nodes(data, node_numbers), "robot" if places else "file"
     node_positions: list[Array | None] = [node.position for node in data.nodes]
     if places:
@@ -128,11 +128,11 @@ def super_element(
 
 
 def _free_modes(data: ReducedMatrices, X: Array, P: Array) -> Array:
-    """Modes of the body in P without rigid motions, of mass 1, by rising frequency, the largest motion positive."""
+    """Return elastic modes (mass 1) of the body in P by rising frequency, with positive largest motion."""
     mass = P.T @ data.M @ P
     size = np.sqrt(np.maximum(np.diag(mass), 0.0))
     heavy = size.all() and np.linalg.eigvalsh(mass / np.outer(size, size))[0] >= SINGULAR
-    hint = "lump masses with rotary inertia, retain fewer freedoms, or clamp it at a node: root = NAME"
+    hint = "lump masses with rotary inertia, retain fewer degrees of freedom, or clamp it at a node: root = NAME"
     require(heavy, "some motion of its interfaces has no mass, so it has no free modes", hint, "M")
     C = P @ scipy.linalg.null_space((P.T @ data.M @ X).T / np.linalg.norm(P.T @ data.M @ X, axis=0)[:, None])
     _, V = scipy.linalg.eigh(C.T @ data.K @ C, C.T @ data.M @ C)
@@ -145,7 +145,7 @@ def _free_modes(data: ReducedMatrices, X: Array, P: Array) -> Array:
 def superelement_body(
     element: SuperElement, damping: Any = None, loads: Mapping[str, Sequence[float]] | None = None
 ) -> ElasticBody:
-    """The body; `damping` is a ratio for all its modes, or factors of mass and stiffness; `loads` belong to KG."""
+    """Return the body; `damping` is a ratio for all modes or mass and stiffness factors; `loads` belong to KG."""
     data = element.data
     E, labels, units = element.shapes()
     require(E.shape[1], "has one node and no modes: nothing can deform", "use a rigid body", "nodes")
@@ -167,7 +167,7 @@ def superelement_body(
 
 
 def _nodes(element: SuperElement, E: Array) -> NamedNodes:
-    """All nodes; displacements and rotations of a node that are rounding of its largest ones are zero."""
+    """Return all nodes; set displacements and rotations that are rounding to zero."""
     nodes = element.data.nodes
     shapes = np.full((E.shape[1], len(nodes), 6), np.nan)
     for k, node in enumerate(nodes):
@@ -179,14 +179,14 @@ def _nodes(element: SuperElement, E: Array) -> NamedNodes:
 
 
 def _without_noise(matrix: Array, sizes: Array | None = None) -> Array:
-    """A symmetric matrix with zero for what is rounding alone, by the sizes of its coordinates."""
+    """Return a symmetric matrix with rounding set to zero, relative to the sizes of its coordinates."""
     sizes = np.sqrt(np.abs(np.diag(matrix))) if sizes is None else sizes
     matrix = np.where(np.abs(matrix) > ROUND_OFF * np.outer(sizes, sizes), matrix, 0.0)
     return (matrix + matrix.T) / 2
 
 
 def _damping(element: SuperElement, E: Array, M: Array, K: Array, damping: Any) -> Array:
-    """By a ratio for all modes, by factors of M and K, or as the file has it."""
+    """Return the damping matrix by a ratio for all modes, by factors of M and K, or from the file."""
     if isinstance(damping, tuple):
         mass, stiffness = damping
         return mass * M + stiffness * K
@@ -198,23 +198,23 @@ def _damping(element: SuperElement, E: Array, M: Array, K: Array, damping: Any) 
     if D is None:
         return np.zeros_like(K)
     definite = np.linalg.eigvalsh(D)[0] >= -DAMPED * np.abs(D).max()
-    require(definite, f"the {WORDS['D']} D is indefinite", "give a damping that takes power", "D")
+    require(definite, f"the {WORDS['D']} D is indefinite", "give a positive semidefinite matrix", "D")
     return _without_noise(E.T @ D @ E)
 
 
 def damping_note(element: SuperElement) -> list[Diagnostic]:
-    """What of the damping matrix is not taken: dampers between the body and the ground."""
+    """Return a note on dampers to the ground, which the damping matrix of the body omits."""
     D = element.data.D
     if D is None or np.abs(D @ element.X[:, :3]).max() <= DAMPED * np.abs(D).max():
         return []
-    text = "its damping matrix resists rigid motions: that part is left out"
+    text = "its damping matrix resists rigid motions: dampers to the ground are omitted"
     return [Diagnostic("superelement-matrices", text)]
 
 
 def _stress(
     element: SuperElement, E: Array, K: Array, loads: Mapping[str, Sequence[float]] | None
 ) -> tuple[MeanStrain, ...]:
-    """Elongations of second order whose tension adds the geometric stiffness, theory (70)."""
+    """Return second-order elongations whose tension adds the geometric stiffness, theory (70)."""
     KG = element.data.geometric
     if KG is None:
         return ()
@@ -239,12 +239,12 @@ def _loaded_strain(
     f = E.T @ force
     e = np.linalg.solve(K, f)
     k, hint = float(f @ e), "load another node than the root"
-    require(k > 0, "the load of its geometric stiffness strains nothing", hint, "geometric")
+    require(k > 0, "the load of its geometric stiffness causes no strain", hint, "geometric")
     return MeanStrain(f / k, (KG + KG.T) / (2 * k), k)
 
 
 def _affine_shapes(element: SuperElement, E: Array) -> AffineShapes:
-    """Fields f = (r0, phi_a) that move with the momenta and products of M, theory (69)."""
+    """Return fields f = (r0, phi_a) with the momenta and products of M, theory (69)."""
     X, M, m, I_c = element.X, element.data.M, element.report.mass, element.report.inertia
     c, Sigma = element.report.centre - element.origin, second_moments(I_c)
     momenta = X.T @ M @ E
@@ -264,12 +264,12 @@ def _affine_shapes(element: SuperElement, E: Array) -> AffineShapes:
 
 
 def _stretched(element: SuperElement, residual_shapes: Array, Sigma: Array, F: Array) -> tuple[Array, Array]:
-    """Symmetric Z_a = int phi_a (r - c)^T of what has no momentum, and the inverse of Sigma.
+    """Return symmetric Z_a = int phi_a (r - c)^T of shapes without momentum, and the inverse of Sigma.
 
-    M knows products with rigid motions alone. A field along i that grows along j is estimated from its values at the
-    interfaces, in principal axes; of ij and ji, which have the same product, the one along the longer axis has more
-    weight, since sections of slender bodies stay normal to it. Products larger than those of any distribution of mass
-    are made as small as that asks for, those of shear first.
+    M determines products with rigid motions only. A field along i that grows along j is estimated from its values
+    at the interfaces, in principal axes. Of ij and ji, which have the same product, the one along the longer axis
+    has more weight, because sections of slender bodies stay normal to it. Products larger than those of any mass
+    distribution are reduced as little as possible, shear products first.
     """
     values, axes = np.linalg.eigh(Sigma)
     wide = values > FLAT * max(values.max(), 0.0)
@@ -299,7 +299,7 @@ def _stretched(element: SuperElement, residual_shapes: Array, Sigma: Array, F: A
 
 
 def _stretch_share(Z: Array, spread: Array, F: Array) -> float:
-    """The largest share of the products F that stretching with these Z takes."""
+    """Return the largest share of the products F explained by the stretch Z."""
     taken = np.einsum("aij,jk,bik->ab", Z, spread, Z)
     size = np.sqrt(np.maximum(np.diag(F), 1e-300))
     reference = F / np.outer(size, size) + FLAT * np.eye(len(F))
@@ -308,7 +308,7 @@ def _stretch_share(Z: Array, spread: Array, F: Array) -> float:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AffineShapes(Record):
-    """phi_a = t_a + (hat(theta_a) + stretch_a) (r - c) + psi_a, with products W_ab of the rest psi."""
+    """Shapes phi_a = t_a + (hat(theta_a) + stretch_a) (r - c) + psi_a, with products W_ab of the rest psi."""
 
     m: float
     c: Array
@@ -320,7 +320,7 @@ class AffineShapes(Record):
     products: Array  # N x N, of whole shapes: the mass matrix of the coordinates
 
     def integrals(self) -> tuple[Array, Array]:
-        """S_a and G_ab of the fields."""
+        """Return S_a and G_ab of the fields."""
         N, m = len(self.t), self.m
         centres = np.concatenate([self.c[None], self.t])
         B = np.concatenate([np.eye(3)[None], np.array([hat(th) for th in self.theta]).reshape(N, 3, 3) + self.stretch])
@@ -329,18 +329,18 @@ class AffineShapes(Record):
         return m * centres, G
 
     def mean(self, e: Array) -> tuple[Array, Array]:
-        """Where the centre is moved by, and what the material is turned and stretched by."""
+        """Return displacement of the centre, mean rotation and stretch."""
         return e @ self.t, hat(e @ self.theta) + weighted_sum(e, self.stretch)
 
     def moments(self, e: Array) -> tuple[Array, Array]:
-        """S and Sigma of the deformed body."""
+        """Return S and Sigma of the deformed body."""
         shift, B = self.mean(e)
         p, F = self.c + shift, np.eye(3) + B
         residual = e @ (self.W @ e) / 3
         return self.m * p, self.m * np.outer(p, p) + F @ self.Sigma @ F.T + residual * np.eye(3)
 
     def forces(self, U: Array, a: Array, w: Array, e: Array, ed: Array, edd: Array) -> tuple[Array, Array, Array]:
-        """Force, moment and inertial forces along the coordinates, theory (24) to (26)."""
+        """Return force, moment and inertial forces along the coordinates, theory (24) to (26)."""
         (shift, B), (shift_rate, B_rate), (shift_acceleration, B_acceleration) = (self.mean(x) for x in (e, ed, edd))
         p, F = self.c + shift, np.eye(3) + B
         force = self.m * (a + U @ p + cross(2 * w, shift_rate) + shift_acceleration)
@@ -353,7 +353,7 @@ class AffineShapes(Record):
         return force, moment, elastic
 
     def coupling(self, e: Array) -> Array:
-        """Force and moment per unit of each elastic acceleration, 6 x N."""
+        """Return force and moment per unit of each elastic acceleration, 6 x N."""
         shift, B = self.mean(e)
         H = (np.eye(3) + B) @ self.Sigma
         S = self.m * (self.c + shift)
@@ -364,10 +364,10 @@ class AffineShapes(Record):
 
 
 def in_plane_modes(data: ReducedMatrices) -> Array:
-    """Columns over all freedoms: modes with held interfaces that M or K couples to x, y and rz of some node.
+    """Return columns over all degrees of freedom: fixed-interface modes coupled to x, y and rz of a node.
 
-    Bending out of the plane is left out where nothing in the plane moves it, also where it has the frequency of bending
-    in the plane and the finite-element program mixed the two.
+    Bending out of the plane is omitted if it is uncoupled, also at equal frequencies, where a finite-element
+    program mixes both planes.
     """
     n, free = data.interface, [node.rows[k] for node in data.nodes for k in IN_PLANE if k < len(node.rows)]
     if data.size == n:

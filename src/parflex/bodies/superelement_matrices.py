@@ -1,4 +1,4 @@
-"""Reduced mass and stiffness matrices, their rigid-body modes and their units.
+"""Check reduced mass and stiffness matrices, their rigid-body modes and their units.
 
 Rows follow the order of the nodes, of each `x y z rx ry rz` (or `x y z` alone), then the modal coordinates.
 
@@ -28,34 +28,34 @@ from parflex.spatial.rotations import hat
 
 Array = np.ndarray
 Freedom = tuple[int, int]  # number of a node and 1 to 6; number of a modal coordinate and 0
-MAX_ORDER = 600  # freedoms; what is larger is not reduced
-UNSYMMETRIC = 1e-6  # of the largest entry: more than rounding of printed numbers
-LARGEST_NUMBER = 1e10  # of a node or a freedom
-LARGEST = 1e100  # of an entry: its square is a number too
+MAX_ORDER = 600  # degrees of freedom; larger matrices are not reduced
+UNSYMMETRIC = 1e-6  # of the largest entry: larger differences are not rounding of printed numbers
+LARGEST_NUMBER = 1e10  # largest number of a node or degree of freedom
+LARGEST = 1e100  # largest entry, whose square is finite
 WORDS = {"M": "mass matrix", "K": "stiffness matrix", "D": "damping matrix", "geometric": "geometric stiffness"}
 ORDER = (
     "rows are x y z rx ry rz of each interface node, then modal coordinates; positions are in the unit of the matrices"
 )
 
-NEGATIVE = 1e-9  # of scaled masses: less is rounding
-MASSLESS = 1e-11  # of its mass, added to each freedom so that none is without
-SAME_MASS = 1e-2  # masses along x, y and z may differ by so much
-SAID, REFUSED = 1e-2, 1e-1  # highest frequency of a rigid motion, of the lowest elastic one
-ASIDE = 2.0  # radius of gyration along a direction, over half the way that nodes span there: a bar has 0.58
-SLENDER = 0.1  # of the whole radius of gyration: sections of bars have less across
-TURNING = 0.1  # of the lowest frequency with held nodes: centrifugal loads then deform by a hundredth of the arm
-MAX_ROTATION_SPEED = 300.0  # rad/s: what turns faster than 3000 turns a minute is no link of a robot
-SAME_PLACE = 1e-6  # of the size of the body: nodes that are nearer to each other are at one place
-DETERMINED = 1e-7  # of the largest singular value: less determines no position
+NEGATIVE = 1e-9  # of scaled masses: smaller negative eigenvalues are rounding
+MASSLESS = 1e-11  # of the mass, added to each degree of freedom so that none is massless
+SAME_MASS = 1e-2  # relative difference of masses along x, y and z
+SAID, REFUSED = 1e-2, 1e-1  # highest rigid-body frequency relative to the lowest elastic one that is reported, refused
+ASIDE = 2.0  # radius of gyration along a direction over half the extent of the nodes: a bar has 0.58
+SLENDER = 0.1  # of the whole radius of gyration: sections of bars have less
+TURNING = 0.1  # of the lowest clamped frequency: centrifugal loads then deform by a hundredth of the arm
+MAX_ROTATION_SPEED = 300.0  # rad/s: links of robots stay below 3000 revolutions per minute
+SAME_PLACE = 1e-6  # of the size of the body: nearer nodes coincide
+DETERMINED = 1e-7  # of the largest singular value: smaller values determine no position
 MAX_DENSITY = 25_500.0  # kg/m3: osmium as an ellipsoid, 9/8 of 22 600
-MAX_WAVE_SPEED = 50_000.0  # m/s: diamond has 18 000; rigid regions around nodes shorten what is strained
+MAX_WAVE_SPEED = 50_000.0  # m/s: diamond has 18 000; rigid regions around nodes shorten the strained length
 THIN = 1e-3  # kg/m3, mass over the cube of the radius of gyration: a thousandth of air
-FLAT = 1e-6  # of the longest side: a box is not thinner
+FLAT = 1e-6  # of the longest side: smallest thickness of a box
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InterfaceNode(Record):
-    """A node that others are attached to: number in its file, rows of its freedoms, position if the file has it."""
+    """An interface node: number in its file, rows of its degrees of freedom, position if the file has it."""
 
     number: int
     rows: tuple[int, ...]
@@ -63,33 +63,33 @@ class InterfaceNode(Record):
 
     @property
     def turns(self) -> bool:
-        """Whether its rotations are among the freedoms."""
+        """Whether rotations are among the degrees of freedom of the node."""
         return len(self.rows) == 6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReducedMatrices(Record):
-    """Mass, stiffness and, where the file has them, damping and geometric stiffness of one body."""
+    """Mass and stiffness of one body, with damping and geometric stiffness if the file has them."""
 
     M: Array
     K: Array
     nodes: tuple[InterfaceNode, ...]
     D: Array | None = None
-    geometric: Array | None = field(default=None, repr=False)  # n x n of one load, or n x n x n of each freedom
+    geometric: Array | None = field(default=None, repr=False)  # n x n of one load, or n x n x n of each coordinate
     units: str = "m"  # those that the file was given in
 
     @property
     def size(self) -> int:
-        """Number of freedoms."""
+        """Number of degrees of freedom."""
         return len(self.M)
 
     @property
     def interface(self) -> int:
-        """Number of freedoms of the nodes; the others are modal coordinates."""
+        """Number of degrees of freedom of the nodes; the others are modal coordinates."""
         return sum(len(node.rows) for node in self.nodes)
 
     def with_modes(self, count: int) -> ReducedMatrices:
-        """The same body with its first modal coordinates only."""
+        """Return the body with its first modal coordinates only."""
         available = self.size - self.interface
         message = f"{count} modes are requested, but the matrices have {available} modal coordinates"
         require(0 <= count <= available, message, f"give a number from 0 to {available}", "modes", count)
@@ -99,17 +99,17 @@ class ReducedMatrices(Record):
 
 
 def in_order(freedom: Freedom) -> tuple[bool, int, int]:
-    """Nodes by number, then modal coordinates; internal nodes of Abaqus are -1, -2, ..."""
+    """Return a sort key: nodes by number, then modal coordinates; internal nodes of Abaqus are -1, -2, ..."""
     return freedom[1] == 0, abs(freedom[0]), freedom[1]
 
 
 def matrix_error(message: str, hint: str, key: str | None = None, value: object = None) -> RobotFileError:
-    """What is said of matrices that cannot be."""
+    """Return the error about inconsistent matrices."""
     return RobotFileError(message, key=key, value=value, hint=hint)
 
 
 def require(holds: Any, message: str, hint: str, key: str | None = None, value: object = None) -> None:
-    """Raise where matrices cannot be."""
+    """Raise the error about inconsistent matrices unless a condition holds."""
     if not holds:
         raise matrix_error(message, hint, key, value)
 
@@ -119,17 +119,20 @@ def from_freedoms(
     matrices: Mapping[str, Array],
     positions: Mapping[int, Array] | None = None,
 ) -> ReducedMatrices:
-    """Matrices by names M, K, D and geometric, whose rows are these freedoms, brought into order."""
+    """Return matrices by names M, K, D and geometric in standard order from rows of these degrees of freedom."""
     for key in ("M", "K"):
         hint = f"give M and K of the same reduction; found {', '.join(sorted(matrices)) or 'none'}"
         require(key in matrices, f"the {WORDS[key]} {key} is missing", hint, key)
     for number, component in freedoms:
-        message, hint = f"node {number} has a freedom {component}", "1 to 6 are x y z rx ry rz, 0 is a modal coordinate"
+        message, hint = (
+            f"node {number} has a degree of freedom {component}",
+            "1 to 6 are x y z rx ry rz, 0 is a modal coordinate",
+        )
         require(0 <= component <= 6, message, hint, value=component)
     if len(set(freedoms)) < len(freedoms):
         duplicate = next(freedom for k, freedom in enumerate(freedoms) if freedom in freedoms[:k])
-        message = f"the freedom {duplicate[1]} of node {duplicate[0]} is there twice"
-        raise matrix_error(message, "give every freedom once")
+        message = f"degree of freedom {duplicate[1]} of node {duplicate[0]} appears twice"
+        raise matrix_error(message, "give every degree of freedom once")
     rows_of: dict[int, list[tuple[int, int]]] = {}
     for row, (number, component) in enumerate(freedoms):
         if component:
@@ -138,8 +141,8 @@ def from_freedoms(
     nodes: list[InterfaceNode] = []
     for number, rows in rows_of.items():
         components = [component for component, _ in sorted(rows)]
-        message = f"node {number} has the freedoms {' '.join(map(str, components))} alone"
-        hint = "retain 1 to 6 of interface nodes (or 1 to 3: then only balls can be attached); hold none of them"
+        message = f"node {number} has only the degrees of freedom {' '.join(map(str, components))}"
+        hint = "retain 1 to 6 of interface nodes (or 1 to 3, for ball joints only); constrain none of them"
         require(components in ([1, 2, 3], [1, 2, 3, 4, 5, 6]), message, hint, value=number)
         place = None if positions is None or number not in positions else np.asarray(positions[number], dtype=float)
         nodes.append(InterfaceNode(number, tuple(range(len(order), len(order) + len(rows))), place))
@@ -153,10 +156,10 @@ def from_freedoms(
 
 
 def checked(A: Array, key: str, order: int) -> Array:
-    """The matrix, finite, of the right order and symmetric; what is rounding of its symmetry is taken out."""
+    """Return the matrix: finite, of the right order and symmetric, with rounding of the symmetry removed."""
     label, shape = f"the {WORDS[key]} {key}", " x ".join(map(str, A.shape))
     fits = A.shape == (order,) * (3 if key == "geometric" and A.ndim == 3 else 2)
-    require(fits, f"{label} is {shape}, with {order} freedoms", f"give {order} x {order} numbers", key, shape)
+    require(fits, f"{label} is {shape}, with {order} degrees of freedom", f"give {order} x {order} numbers", key, shape)
     message = f"{label} has an entry that is not a finite number below 1e100"
     require(np.all(np.abs(A) < LARGEST), message, "write the matrices again", key)  # also NaN
     size, off = np.abs(A).max(), np.abs(A - np.swapaxes(A, -1, -2))
@@ -170,15 +173,15 @@ def checked(A: Array, key: str, order: int) -> Array:
 
 
 def refuse_order(order: int) -> None:
-    """Before anything of that size is made."""
+    """Raise for matrices that are too large, before allocation."""
     hint = "give matrices that are reduced to interface nodes and modes (craig_bampton reduces whole ones)"
-    require(order <= MAX_ORDER, f"has {order} freedoms, more than {MAX_ORDER}", hint, value=order)
-    require(order >= 6, f"has {order} freedoms alone", "give six for each interface node", value=order)
+    require(order <= MAX_ORDER, f"has {order} degrees of freedom, more than {MAX_ORDER}", hint, value=order)
+    require(order >= 6, f"has only {order} degrees of freedom", "give six for each interface node", value=order)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RigidReport(Record):
-    """What the matrices of a super-element are as a rigid body, and how well they know it."""
+    """Rigid-body properties of the matrices of a superelement, and their errors."""
 
     mass: float
     centre: Array  # in the axes and from the origin of its file
@@ -187,17 +190,17 @@ class RigidReport(Record):
     rigid_hz: float  # largest frequency among the six rigid motions; 0 without rounding
     lowest_hz: float  # lowest elastic frequency of the free body
     positions: Array = field(repr=False)  # of the nodes
-    placed: str = "file"  # who says so: file | robot | matrices
+    placed: str = "file"  # source of the positions: file | robot | matrices
     notes: tuple[Diagnostic, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
-        """Plain numbers."""
+        """Return plain numbers."""
         names = ("mass", "rigid_residual", "rigid_hz", "lowest_hz", "centre", "inertia", "positions")
         return {name: np.asarray(getattr(self, name)).tolist() for name in names} | {"placed": self.placed}
 
 
 def rigid_motions(nodes: Sequence[InterfaceNode], positions: Array, size: int) -> Array:
-    """X: motions of all freedoms per unit of velocity of the origin and of angular velocity."""
+    """Return X, motions of all degrees of freedom per unit of velocity of the origin and of angular velocity."""
     X = np.zeros((size, 6))
     for node, motions in zip(nodes, rigid_shapes(positions).transpose(1, 2, 0), strict=True):
         X[list(node.rows)] = motions[: len(node.rows)]
@@ -205,7 +208,7 @@ def rigid_motions(nodes: Sequence[InterfaceNode], positions: Array, size: int) -
 
 
 def estimated_positions(data: ReducedMatrices) -> Array:
-    """Positions from the first node, from K alone: its columns of rigid turns have to cancel."""
+    """Return positions relative to the first node from K alone, whose rigid rotations must cancel."""
     first = rigid_motions(data.nodes, np.zeros((len(data.nodes), 3)), data.size)[:, 3:]
     scale = 1 / np.sqrt(np.maximum(np.abs(np.diag(data.K)), 1e-300))
     K = data.K * scale[:, None]
@@ -222,13 +225,13 @@ def estimated_positions(data: ReducedMatrices) -> Array:
 
 
 def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) -> RigidReport:
-    """Mass, centre, inertia and what is wrong with them; refused where K and M are not of a free body."""
+    """Return mass, centre, inertia and errors; raise if K and M are not those of a free body."""
     if positions is None:
         positions, placed = estimated_positions(data), "matrices"
     positions = _merge_coincident_nodes(data, positions)
     X = rigid_motions(data.nodes, positions, data.size)
     hint = "retain rotations, or three nodes not in line"
-    require(np.linalg.matrix_rank(X) == 6, "its nodes do not show all rigid motions", hint)
+    require(np.linalg.matrix_rank(X) == 6, "its nodes do not determine all rigid-body motions", hint)
     rounding = _refuse_negative(data)
     R = X.T @ data.M @ X
     mass = float(np.trace(R[:3, :3]) / 3)
@@ -268,7 +271,7 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
 
 
 def _merge_coincident_nodes(data: ReducedMatrices, positions: Array) -> Array:
-    """Both sides of a flexure are at one place, whatever finite elements did to tell them apart."""
+    """Return positions with coincident nodes merged, such as both sides of a flexure."""
     X = rigid_motions(data.nodes, positions - positions[0], data.size)
     R = X.T @ data.M @ X
     size = max(np.sqrt(abs(np.trace(R[3:, 3:]) / np.trace(R[:3, :3]))), np.ptp(positions, axis=0).max())
@@ -281,14 +284,16 @@ def _merge_coincident_nodes(data: ReducedMatrices, positions: Array) -> Array:
 
 
 def _refuse_negative(data: ReducedMatrices) -> float:
-    """No motion has negative kinetic energy, and no modal coordinate none; how far rounding is from that, scaled."""
+    """Raise for negative kinetic energy or massless modal coordinates; return the scaled rounding."""
     diagonal, what = np.diag(data.M), "the mass matrix is indefinite"
     hint = "write it with more digits, and check that it is the mass matrix"
     for k in np.flatnonzero(diagonal[data.interface :] == 0) + 1:
         missing = "write the file again if it is truncated, or leave the mode out"
         raise matrix_error(f"modal coordinate {k} has no mass", missing, "M", int(k))
     for k in np.flatnonzero((diagonal == 0) & np.any(data.M != 0, axis=1)) + 1:
-        raise matrix_error(f"{what}: freedom {k} has no mass, but is tied to others by mass", hint, "M", int(k))
+        raise matrix_error(
+            f"{what}: degree of freedom {k} has no mass, but is coupled to others by mass", hint, "M", int(k)
+        )
     least = float(diagonal.min())
     require(least >= 0, f"{what}: it has a negative mass on its diagonal, {least:.2g}", hint, "M", least)
     scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
@@ -299,16 +304,16 @@ def _refuse_negative(data: ReducedMatrices) -> float:
 
 
 def _frequencies(data: ReducedMatrices, rounding: float) -> Array:
-    """Of the free body, Hz, by rising square; negative where the square is."""
+    """Return the frequencies of the free body (Hz) by rising square; negative for a negative square."""
     m, k = np.diag(data.M), np.maximum(np.abs(np.diag(data.K)), 1e-300)
-    least = float(np.min(np.where(m > 0, m / k, np.inf)))  # freedoms without mass are fast
+    least = float(np.min(np.where(m > 0, m / k, np.inf)))  # massless coordinates are fast
     M = data.M + np.diag(np.where(m > 0, (MASSLESS + 2 * rounding) * m, least * k))
     squares = scipy.linalg.eigvalsh(data.K, M)
     return np.sign(squares) * np.sqrt(np.abs(squares)) / (2 * np.pi)
 
 
 def _mass_off_nodes(data: ReducedMatrices, mass: float, inertia: Array, positions: Array) -> list[Diagnostic]:
-    """Where matrices cannot tell what turning does: modes of masses away from all nodes, which no node shows."""
+    """Report masses away from all nodes, whose motion by modes the matrices do not determine."""
     K, M = (matrix[data.interface :, data.interface :] for matrix in (data.K, data.M))
     if not len(M):
         return []
@@ -328,7 +333,7 @@ def _mass_off_nodes(data: ReducedMatrices, mass: float, inertia: Array, position
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UnitSystem(Record):
-    """Units of mass, length, force and time in kg, m, N and s, and what they are called."""
+    """Units of mass, length, force and time in kg, m, N and s, and their names."""
 
     mass: float
     length: float
@@ -348,7 +353,7 @@ UNITS = {
 
 
 def in_si_units(data: ReducedMatrices, units: str) -> ReducedMatrices:
-    """The same body in kg, m and N; modal coordinates keep their numbers."""
+    """Return the body in kg, m and N; modal coordinates are unchanged."""
     system = UNITS[units]
     if units == "m":
         return data
@@ -375,8 +380,8 @@ def unit_warnings(
 ) -> list[Diagnostic]:
     """Report a density or a wave speed that no material has in the units of the robot file.
 
-    `lowest` is its lowest elastic frequency in Hz: by Rayleigh's quotient of a uniform strain that of waves over the
-    radius of gyration along its longest axis, at most.
+    `lowest` is the lowest elastic frequency in Hz. By Rayleigh's quotient of a uniform strain it is at most that of
+    waves over the radius of gyration along the longest axis.
     """
     squares, axes = np.linalg.eigh(second_moments(inertia) / mass)
     radius = np.sqrt(max(float(np.trace(inertia)), 0.0) / (2 * mass))

@@ -1,4 +1,4 @@
-"""Two-node beams in the accelerations of root and tip instead of root and elastic coordinates.
+"""Write two-node beams in the accelerations of root and tip instead of root and elastic coordinates.
 
 With Lb = diag(1, L) and T the shift from root to tip, e_dot = Lb^-1 (t_B - T t_A): bodies that meet at a node share its
 twist, loops through beams need no equation, and the inertia is constant but for the rotation of the root.
@@ -21,29 +21,29 @@ from parflex.spatial.linear import is_zero
 from parflex.spatial.rotations import cross, hat
 
 Array = np.ndarray
-NOTHING = 1e-6  # of the largest component of a field: integrals of squares have the square of that as rounding
-ORTHOGONAL = 1e-12  # of the sizes of two functions: products below this are rounding
-DEPENDENT = 1e-10  # of the size of a function: what is smaller is rounding of the integrals
+NOTHING = 1e-6  # of the largest component of a field: the root of the rounding of integrals of squares
+ORTHOGONAL = 1e-12  # of the sizes of two functions: smaller products are rounding
+DEPENDENT = 1e-10  # of the size of a function: smaller remainders are rounding of the integrals
 E3 = np.eye(3)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TwoNodeBeam(Record):
-    """A beam whose coordinates are `components` of the motion of its tip, and modes with both its ends held."""
+    """A beam whose coordinates are `components` of the tip motion, and fixed-interface modes."""
 
     body: ElasticBody
     components: tuple[int, ...]  # of (x, y, z, rx, ry, rz)
     rigid: Array  # coefficients of the constant function and of r0
     shapes: Array  # coefficients of each shape function, N x 3 x r
     weights: Array  # r x r
-    spin: Array  # products of the turns of sections that only spin about the beam, where they are not moving points
+    spin: Array  # rotary inertia of sections about the beam
 
     def tip(self, e: Array) -> Array:
-        """Place of the tip."""
+        """Return the place of the tip."""
         return self.body.nodes["tip"].r0 + self.body.nodes["tip"].Phi_d @ e
 
     def elastic_rates(self, e: Array) -> Array:
-        """Matrix from the twists of root and tip, in the root's axes, to the rates of the tip's coordinates.
+        """Return the matrix from the twists of root and tip, in root axes, to the rates of the tip coordinates.
 
         Theory (29).
         """
@@ -54,7 +54,7 @@ class TwoNodeBeam(Record):
         return np.hstack([root, np.block([[E3, zero], [zero, turn]])])[list(self.components)]
 
     def all_rates(self, e: Array, used: tuple[int, ...]) -> Array:
-        """From components `used` of both twists, and the rates of modes, to the rates of all coordinates."""
+        """Return the matrix from components `used` of both twists and mode rates to all coordinate rates."""
         rates = self.elastic_rates(e)[:, [*used, *(6 + k for k in used)]]
         held = self.body.held
         matrix = np.zeros((self.body.size, rates.shape[1] + held), dtype=rates.dtype)
@@ -63,17 +63,18 @@ class TwoNodeBeam(Record):
         return matrix
 
     def drift(self, e: Array, ed: Array, w: Array) -> Array:
-        """e_ddot of the tip's coordinates while root and tip do not accelerate: -Lb^-1 h, theory (30)."""
+        """Return e_ddot of the tip coordinates at zero acceleration of root and tip: -Lb^-1 h, theory (30)."""
         tip = self.body.nodes["tip"]
-        # as in the field of the points below: what cancels against it has to be written in the same way
+        # written like the field of the points below, so that terms cancel
         a = hat(w) @ hat(w) @ self.tip(e) + cross(2 * w, tip.Phi_d @ ed)
         al = cross(w, tip.L(e) @ (tip.Phi_r @ ed)) + tip.L_drift(e, ed)
         return -np.concatenate([a, tip.L_inverse(e) @ al])[list(self.components)]
 
     def equations(self, e: Array, ed: Array, w: Array, used: tuple[int, ...]) -> tuple[Array, Array]:
-        """Inertia and forces in the motion of root and tip, of each the components `used`, then of the modes.
+        """Return inertia and forces for components `used` of root and tip motion, then of the modes.
 
-        Forces are those at no acceleration. The root's angular velocity `w` and all components are in the root's axes.
+        Forces are those at zero acceleration. The angular velocity `w` of the root and all components are in
+        root axes.
         """
         columns = [*used, *(6 + k for k in used), *(12 + k for k in range(self.body.held))]
         rates = self.all_rates(e, used)
@@ -105,7 +106,7 @@ class TwoNodeBeam(Record):
         return np.array([(field * weighted_bias).sum() for field in fields])
 
     def _spin(self, columns: list[int], rates: Array, ed: Array, drift: Array, w: Array) -> tuple[Array, Array]:
-        """Of sections that spin about the beam: w_x of the root, and what rates of coordinates add to it."""
+        """Return w_x of the root for sections that rotate about the beam, and the contribution of coordinate rates."""
         active = [k for k in range(self.body.size) if self.spin[k + 1].any()]
         rotations = np.array([[float(k == 3), *rates[active, i]] for i, k in enumerate(columns)])
         indices = [0, *(k + 1 for k in active)]
@@ -117,7 +118,7 @@ class TwoNodeBeam(Record):
         return rotations @ weights @ rotations.T, rotations @ (weights[:, 1 + twist] * drift[active[twist]]) + moments
 
     def _column(self, k: int, e: Array, rates: Array) -> Array:
-        """The field of material accelerations per unit of one component of the root (0-5), the tip (6-11) or a mode."""
+        """Return the field of accelerations per unit of one component of the root (0-5), the tip (6-11) or a mode."""
         if k < 3:
             field = np.outer(E3[k], self.rigid[0])
         elif k < 6:
@@ -127,7 +128,7 @@ class TwoNodeBeam(Record):
         return field + sum((rate * shape for rate, shape in zip(rates, self.shapes, strict=True)), np.zeros(()))
 
     def _bent(self, matrix: Array, e: Array) -> Array:
-        """The field matrix (r0 + Phi_d e)."""
+        """Return the field matrix (r0 + Phi_d e)."""
         place = self.rigid[1:] + sum((x * shape for x, shape in zip(e, self.shapes, strict=True)), np.zeros(()))
         return matrix @ place
 
@@ -146,9 +147,9 @@ def _products_with(arrays: list[Array]) -> int:
 
 
 def tip_components(body: Body) -> tuple[int, ...] | None:
-    """Components of the motion of its one tip that are the coordinates of a body; None if they are something else.
+    """Return the components of the motion of the one tip that are the coordinates of a body, or None.
 
-    Modes with both ends held may come after them.
+    Fixed-interface modes may follow the components.
     """
     if set(body.nodes) != {"tip"}:
         return None
@@ -159,7 +160,7 @@ def tip_components(body: Body) -> tuple[int, ...] | None:
 
 
 def two_node_beam(body: ElasticBody) -> TwoNodeBeam | None:
-    """The two-node form of a body whose coordinates are components of the motion of its one tip; else None."""
+    """Return the two-node form of a body with coordinates of its one tip, or None."""
     components = tip_components(body)
     if components is None:
         return None
@@ -173,9 +174,9 @@ def two_node_beam(body: ElasticBody) -> TwoNodeBeam | None:
 
 
 def _independent_functions(body: ElasticBody, components: tuple[int, ...]) -> tuple[Array, Array]:
-    """Coefficients of 1, the components of r0 and those of the shapes in functions of which none is a combination.
+    """Return coefficients of 1, r0 and the shapes in linearly independent functions.
 
-    What turning the root adds to a bent beam comes first, so that fields which change with the state have few entries.
+    Functions of the rotation of a bent beam come first, so fields that depend on the state have few entries.
     """
     gram = gram_matrix(body.m, body.S, body.G)
     size = len(gram)
@@ -208,7 +209,7 @@ def _independent_functions(body: ElasticBody, components: tuple[int, ...]) -> tu
 
 
 def _exact(coefficients: Array, lengths: Array) -> Array:
-    """Coefficients freed of the rounding of the integrals: they are whole numbers or lengths of the beam."""
+    """Return coefficients without rounding: integers or lengths of the beam."""
     result = coefficients.copy()
     size = max(1.0, float(np.abs(coefficients).max()))
     for value in (*range(-2, 3), *lengths, *(-lengths)):
@@ -217,7 +218,7 @@ def _exact(coefficients: Array, lengths: Array) -> Array:
 
 
 def _turned_shapes(body: ElasticBody, components: tuple[int, ...]) -> list[Array]:
-    """Of each elastic coordinate, the functions in -hat(phi_k) + Phi hat(u_k), u_k the motion of the tip."""
+    """Return for each elastic coordinate the functions in -hat(phi_k) + Phi hat(u_k), u_k the tip motion."""
     functions: list[Array] = []
     position = {c: k for k, c in enumerate(components)}
     for k, c in enumerate(components):

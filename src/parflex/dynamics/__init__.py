@@ -1,1 +1,1 @@
-"""Inverse and direct dynamics of closed robots."""
+"""Compute the inverse and direct dynamics of closed robots."""

@@ -1,4 +1,4 @@
-"""Joint stops and stiction of a robot for runs in time."""
+"""Prepare the joint stops and stiction of a robot for runs in time."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from parflex.tree.force_elements import StictionJoint, has_contacts, joint_stop,
 
 Array = np.ndarray
 
-AT_LIMIT = 1e-9  # rad, or typical lengths: a start that is beyond a limit by less is at it
+AT_LIMIT = 1e-9  # rad or characteristic lengths: a start beyond a limit by less is at the limit
 # rad/s or m/s: friction in the efforts of joints whose motion is prescribed changes its sign so
 DRIVEN_FRICTION_WIDTH = 1e-6
-MOVES = 1e-9  # of a rate: what the loops leave less of with all motors held is prescribed by them
+MOVES = 1e-9  # of a rate: smaller remainders with all motors locked are prescribed by the loops
 
 
 def with_stops(robot: Robot, damped: bool = True) -> Robot:
-    """The robot with the stops of its file, without their dampers if these are left out; refused where it has none."""
+    """Return the robot with the stops of its file, undamped if damping is omitted; raise if it has none."""
     stops = {frame.name: frame.stop for frame in robot.description.frame if frame.stop is not None}
     links = []
     for link in robot.tree.links:
@@ -36,13 +36,13 @@ def with_stops(robot: Robot, damped: bool = True) -> Robot:
 
 
 def with_gates_for_run(robot: Robot) -> Robot:
-    """The robot for a run in time: its contacts and the joints that may stick, if there are any, have gates."""
+    """Return the robot for a run in time, with gates for contacts and joints that may stick."""
     sticks = any(link.terms.rubbing is not None for link in robot.tree.links)
     return robot.on_tree(with_gates(robot.tree)) if sticks or has_contacts(robot.tree) else robot
 
 
 def limits_without_stop(robot: Robot) -> list[str]:
-    """Joints that have limits but no stop."""
+    """Return the joints with limits and without a stop."""
     return [link.name for link in robot.tree.links if link.limits is not None and link.terms.stop is None]
 
 
@@ -62,7 +62,7 @@ def refuse_start_outside(robot: Robot, q: Array) -> None:
 
 
 def stiction_joints(robot: Robot, driven: bool) -> list[int]:
-    """Rates of joints whose Coulomb friction may hold them: those that are not prescribed by driven motors."""
+    """Return the rates of joints that Coulomb friction may hold: all but those of driven motors."""
     free = set(map(int, robot.free)) - (set(robot.actuated) if driven else set())
     candidates = [link.v.start for link in robot.tree.links if link.terms.rubs and link.v.start in free]
     if not candidates or not driven or not robot.actuated:
@@ -77,7 +77,7 @@ def stiction_joints(robot: Robot, driven: bool) -> list[int]:
 
 
 def with_stiction(robot: Robot, driven: bool) -> Robot:
-    """The robot for a run in which joints stick; friction of joints that are driven enters their efforts alone."""
+    """Return the robot for a run with stiction; friction of driven joints enters their efforts only."""
     sticking, links = set(stiction_joints(robot, driven)), []
     for link in robot.tree.links:
         terms = link.terms

@@ -1,4 +1,4 @@
-"""Inverse and direct dynamic models of closed robots, mass matrix and energies.
+"""Compute inverse and direct dynamic models of closed robots, mass matrix and energies.
 
 By the principle of virtual power, with qd_tot = J qd and qd_a = J_a qd, the forces f = M_tot qdd_tot + c_tot of the
 open tree give J^T f = J_a^T tau. [Khalil2007, eq. (20)] is this equation; its eq. (22) takes the rows of the motors
@@ -36,7 +36,7 @@ from parflex.forces.forces import Without, Wrench, checked_wrenches, element_val
 from parflex.forces.reactions import reactions_of
 from parflex.formulations.base import ModelRequest
 from parflex.formulations.choice import choose
-from parflex.records import Answer, NamedMatrix, brief, count_of, name_list
+from parflex.records import Answer, NamedMatrix, brief, count_of, degrees_of_freedom, name_list
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.energy import Energies
 from parflex.recursion.energy import energies as tree_energies
@@ -59,7 +59,7 @@ from parflex.statics.zero_dynamics import check_system, zero_dynamics
 Array = np.ndarray
 
 LARGE = 1e60  # products of a few larger numbers may overflow
-STILL = 1e-3  # m/s2: a ten-thousandth of gravity, and far above what Newton leaves of an equilibrium
+STILL = 1e-3  # m/s2: a ten-thousandth of gravity, far above the residual of an equilibrium
 
 
 def inverse_dynamics(
@@ -77,9 +77,10 @@ def inverse_dynamics(
     effort_limit: EffortLimit | None = None,
     ignore_limits: bool = False,
 ) -> Result:
-    """Motor efforts in a motion given by names, of the end effector (world axes) or of joints; as in `parflex`.
+    """Compute the motor efforts for a motion of the end effector (world axes) or of joints; as in `parflex`.
 
-    With fewer motors than freedoms, motors accelerate as given (those not named do not), and the rest moves freely.
+    With fewer motors than degrees of freedom, motors have the specified accelerations (zero by default), and other
+    joints move freely.
     """
     here = acting_configuration(robot, pose, without)
     allocation = read_allocation(here.robot, weights, preload, effort_limit)
@@ -119,7 +120,7 @@ def rigid_inverse(
     reactions: bool = False,
     allocation: EffortAllocation | None = None,
 ) -> Result:
-    """Efforts for rates and accelerations of all coordinates that fit the loops, where the motors define the motion."""
+    """Return the efforts for rates and accelerations of all coordinates that fit the loops."""
     state = state_at(configuration, qd, wrench)
     f, redundant = state.forces(qdd), len(state.J_a) > state.J_a.shape[1]
     allocation = allocation or read_allocation(configuration.robot)
@@ -144,7 +145,7 @@ def _result(
     reactions: bool,
     **others: Any,
 ) -> Result:
-    """The result of a solved model, with reactions on request; `forces` of the tree are less what gears lose."""
+    """Return the result of a solved model, with reactions on request; `forces` of the tree exclude gear losses."""
     robot, notes = configuration.robot, list(diagnostics)
     wrenches = reactions_of(configuration, qd, qdd, forces(), tau, wrench, notes) if reactions else None
     rods = any(isinstance(row, Distance) for row in robot.closures.constraints)
@@ -185,7 +186,7 @@ def forward_dynamics(
     without: Without = (),
     reactions: bool = False,
 ) -> Result:
-    """Accelerations under efforts of the motors in a motion given by names; as in `parflex`."""
+    """Compute accelerations under efforts of the motors in a motion by names; as in `parflex`."""
     configuration = acting_configuration(robot, pose, without)
     tau = read_efforts(configuration.robot, effort)
     result = accelerations_under(configuration, configuration.rates(velocity), tau, wrench, reactions)
@@ -195,7 +196,7 @@ def forward_dynamics(
 def accelerations_under(
     configuration: Configuration, qd: Array, tau: Array, wrench: Wrench | None = None, reactions: bool = False
 ) -> Result:
-    """Accelerations under efforts of all motors, for rates of all coordinates that fit the loops."""
+    """Return accelerations under efforts of all motors, for rates of all coordinates that fit the loops."""
     robot, state = configuration.robot, state_at(configuration, qd, wrench)
     free, loss_forces = state.pushed(tau, lambda M, right: _solve_mass(configuration, M, right))
     qdd = configuration.J @ free + state.bias
@@ -206,7 +207,7 @@ def accelerations_under(
 
 
 def _solve_mass(configuration: Configuration, M: Array, right: Array) -> Array:
-    """M^-1 right, after scaling; a motion without inertia is named."""
+    """Return M^-1 right, after scaling; raise with the name of a motion without inertia."""
     if not len(right):
         return right
     units = configuration.robot.tree.rate_units[configuration.reduction.partition.independent]
@@ -226,7 +227,7 @@ def mass_matrix(
     coordinates: Literal["independent", "motors"] = "independent",
     without: Without = (),
 ) -> MassMatrix:
-    """Mass matrix of the closed-loop robot; rows of a batch are in the rates of `robot.independent`.
+    """Compute the mass matrix of the closed robot; rows of a batch are in the rates of `robot.independent`.
 
     Parameters
     ----------
@@ -247,7 +248,7 @@ def mass_matrix(
     one_of(coordinates, ("independent", "motors"), "coordinates")
 
     def at(pose: Any, independent: Sequence[int] | None) -> tuple[Array, Configuration]:
-        """The matrix at a pose, in the rates that are independent there or in these."""
+        """Return the matrix at a pose, in its independent rates or in the specified ones."""
         configuration = acting_configuration(robot, pose, without)
         M = state_at(configuration, np.zeros(robot.nv)).mass_matrix
         if coordinates == "motors":
@@ -275,10 +276,10 @@ def energies(
     velocity: Mapping[str, float] | Array | None = None,
     without: Without = (),
 ) -> Energies:
-    """Kinetic and potential energy at a pose in a motion.
+    """Compute kinetic and potential energy at a pose in a motion.
 
-    Gravity is counted from the origin of the world. `energies(configuration, rates)` takes the rates of all
-    coordinates.
+    The potential energy of gravity is zero at the origin of the world. `energies(configuration, rates)` takes the
+    rates of all coordinates.
 
     Parameters
     ----------
@@ -307,7 +308,7 @@ def energies(
         poses, rows = (np.broadcast_to(array, (count, array.shape[1])) for array in (poses, rows))
 
     def at(number: int, pose: Any) -> tuple[float, ...]:
-        """Energies at a pose in its motion."""
+        """Return the energies at a pose in its motion."""
         configuration = acting_configuration(robot, pose, without)
         given: Any = velocity if rows is None else rows[number]
         named = given is None or isinstance(given, Mapping)
@@ -323,16 +324,16 @@ def _energies(configuration: Configuration, qd: Array) -> tuple[float, ...]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result(Answer):
-    """Outcome of a dynamic model of `robot`, as it acts, at `configuration`.
+    """Result of a dynamic model of `robot`, with its active terms, at `configuration`.
 
-    `rates` and `accelerations` are in the order of `robot.rates` (m/s, rad/s and per second), `efforts` by motor in the
-    order of `robot.motors` (N, N m). `direct`: efforts were given, and accelerations found. `redundant_actuation`:
-    there are more motors than freedoms; `internal` has their number, how the efforts were chosen, and the part of them
-    (N, N m) that moves nothing. With fewer motors `free` has the accelerations of what moves freely by name;
+    `rates` and `accelerations` are in the order of `robot.rates` (m/s, rad/s and per second), `efforts` by motor in
+    the order of `robot.motors` (N, N m). `direct` is true for a direct model. `redundant_actuation` is true for
+    more motors than degrees of freedom; `internal` then has their number, the criterion of the efforts, and the
+    internal part (N, N m). With fewer motors `free` has the accelerations of free motions by name;
     `elastic_accelerations` those of elastic coordinates. `elements` has the length (m), rate (m/s) and force (N,
-    positive in tension) of each element by name. `reactions`, if requested: `joints` and `closures`, {name: {force (N),
-    moment (N m), undetermined}}, force and moment as [x, y, z]; `couplings`, {name: {effort (N, N m), undetermined}};
-    `elements`. `diagnostics` hold for this state.
+    positive in tension) of each element by name. `reactions`, if requested: `joints` and `closures`, {name: {force
+    (N), moment (N m), undetermined}}, force and moment as [x, y, z]; `couplings`, {name: {effort (N, N m),
+    undetermined}}; `elements`. `diagnostics` hold for this state.
     """
 
     robot: Robot
@@ -347,7 +348,7 @@ class Result(Answer):
     elements: dict[str, dict[str, Any]] = field(default_factory=dict)  # length, rate and force of elements by name
     direct: bool = False  # efforts were given, and accelerations found
     free: dict[str, float] = field(default_factory=dict)  # accelerations of what no motor drives, by name
-    internal: dict[str, Any] | None = None  # of spare motors
+    internal: dict[str, Any] | None = None  # of redundant motors
 
     @property
     def values(self) -> Array:
@@ -355,7 +356,7 @@ class Result(Answer):
         return self.accelerations if self.direct else np.array(list(self.efforts.values()))
 
     def acceleration_of(self, frame: str | None = None) -> Array:
-        """World acceleration (m/s^2, rad/s^2) of the frame `frame`; None is the end effector."""
+        """Return the world acceleration (m/s^2, rad/s^2) of the frame `frame`, None for the end effector."""
         moving = motion(self.robot.tree, self.configuration.at, self.rates, self.accelerations)
         return self.configuration.frame_acceleration(frame or self.robot.tree.end_effector, moving)
 
@@ -369,7 +370,7 @@ class Result(Answer):
         return f"{brief(self.robot.name)}: {word} {name_list(rows)}{warned}"
 
     def computed_accelerations(self) -> dict[str, float]:
-        """Of a direct model, the accelerations of the motors, or of the independent rates if they are more."""
+        """Return the accelerations from a direct model, of the motors or of the independent rates if more."""
         robot = self.robot
         independent = self.configuration.reduction.partition.independent
         most = robot.actuated if robot.tree.elastic else max(robot.actuated, independent, key=len)
@@ -390,7 +391,7 @@ class MassMatrix(NamedMatrix):
         return iter((self.matrix, self.names))
 
     def __getitem__(self, key: Any) -> Any:
-        """An entry by row and column; of one number, what unpacking gives."""
+        """Return an entry by row and column; for one number, an item of the unpacked record."""
         return self.matrix[key] if isinstance(key, tuple) else (self.matrix, self.names)[key]
 
     def _told(self) -> str:
@@ -398,14 +399,14 @@ class MassMatrix(NamedMatrix):
 
 
 def is_joint_motion(robot: Robot, *motion_tables: Mapping[str, float] | None) -> bool:
-    """Whether a motion is given by joints alone; deformations of bodies do not define frames either."""
+    """Return whether all names of a motion are joints or elastic coordinates."""
     keys = [key for table in motion_tables if table for key in table]
     names = {link.name for link in robot.tree.links} | elastic_names(robot.tree)
     return bool(keys) and all(key in names or key.removeprefix("q") in names for key in keys)
 
 
 def state_at(configuration: Configuration, qd: Array, wrenches: Wrench | None = None) -> Any:
-    """A state of the general form with numbers, with dependent rates that suit this pose."""
+    """Return a state of the general form in floats, with dependent rates that suit this pose."""
     robot = configuration.robot
     form: Any = choose(robot, ModelRequest("numbers", at=configuration))
     return form.here(qd, checked_wrenches(robot.tree, wrenches))
@@ -422,10 +423,11 @@ def driven_inverse(
     notes: Sequence[Diagnostic] = (),
     moving: bool | None = None,
 ) -> Result:
-    """Efforts at which `rows` of all accelerations are as `desired`; bodies, or what has no motor, move freely.
+    """Return efforts for `desired` accelerations along `rows`; undriven coordinates move freely.
 
-    M qdd + c = J_a^T tau and J_x qdd = (accelerations of what is driven) are solved together, [Long2014, eq. (46)]
-    for a driven platform. Whether a flexible robot is in equilibrium is judged in a motion, or not `moving`; None: not.
+    M qdd + c = J_a^T tau and J_x qdd = (accelerations of driven rows) are solved together, [Long2014, eq. (46)] for
+    a driven platform. Equilibrium of a flexible robot is judged in motion or at zero velocity by `moving`; None
+    skips this check.
     """
     robot, state = configuration.robot, state_at(configuration, qd, wrench)
     shared, qdd, loss_forces = driven_by(state, rows @ configuration.J, desired, allocation)
@@ -437,7 +439,7 @@ def driven_inverse(
     else:
         free = {robot.tree.rate_names[k]: float(qdd[k]) for k in configuration.free_rates(rows)}
         names = ", ".join(f"'{name}'" for name in free)
-        count = f"{count_of(len(shared.tau), 'motor')} for {count_of(len(state.mass_matrix), 'freedom')}"
+        count = f"{count_of(len(shared.tau), 'motor')} for {degrees_of_freedom(len(state.mass_matrix))}"
         text = f"fewer motors than degrees of freedom ({count}): {names} {'moves' if len(free) == 1 else 'move'} freely"
         diagnostics, others = [*configuration.condition.diagnostics, Diagnostic("underactuated", text)], {"free": free}
     outcome = configuration, qd, qdd, shared.tau, lambda: state.forces(qdd) - loss_forces
@@ -445,7 +447,7 @@ def driven_inverse(
 
 
 def float_answer(robot: Robot, model: str, state: Sequence[Any], wrench: Wrench, *options: Any) -> Result:
-    """The inverse or direct model of a state given as arrays; numbers so large that it overflows are refused."""
+    """Return the inverse or direct model of a state of arrays; raise if numbers overflow."""
     names = ["q", "qd", "qdd" if model == "inverse" else "effort", *wrench]
     entries = [
         (abs(float(value)), name, place, float(value))
@@ -475,10 +477,10 @@ def _state_in_floats(
     tolerances: ToleranceFactors,
     allocation: EffortAllocation | None,
 ) -> Result:
-    """The model of a state whose rates and accelerations have to fit the loops.
+    """Return the model of a state after checking that rates and accelerations fit the loops.
 
-    As in a motion given by joints, a leg at a singularity of its own does not matter: its rates are known. Flexible
-    and underactuated robots take accelerations of the motors.
+    As in a motion by joints, a singularity of a leg does not matter, because its rates are known. Flexible and
+    underactuated robots take accelerations of the motors.
     """
     q, qd, last = state
     configuration = Configuration(robot, closed_positions(robot, q, factor=tolerances.positions))
@@ -506,7 +508,7 @@ def _state_in_floats(
 def _given(
     configuration: Configuration, acceleration: Mapping[str, float] | None, qd: Array, b: Array
 ) -> tuple[Array, Array]:
-    """Rows of all rates that are given, and their accelerations less what the rates alone cause."""
+    """Return rows of all specified rates, and their accelerations less the bias of the rates."""
     robot = configuration.robot
     requested = requested_rates(configuration, acceleration or {}, Bias(qd, b))
     motors = list(robot.actuated)
@@ -528,10 +530,10 @@ def _given(
 def driven_by(
     state: Any, rows: Array, desired: Array, allocation: EffortAllocation
 ) -> tuple[AllocatedEfforts, Array, Any]:
-    """Efforts, and all accelerations, at which `rows` of the independent accelerations are as `desired`.
+    """Return efforts and all accelerations for `desired` accelerations along `rows` of the independent rates.
 
-    Motors beyond the rows share the efforts; those that accelerate no row are internal ones. Then come forces along
-    all rates that gears lose.
+    Additional motors share the efforts; those without effect on the rows are internal efforts. The third result are
+    the forces of gear losses along all rates.
     """
     M, J_a = state.mass_matrix, state.J_a
     count, k = len(M), len(J_a)
@@ -558,7 +560,7 @@ def driven_by(
 def _redundant_efforts_by_rows(
     state: Any, rows: Array, desired: Array, allocation: EffortAllocation
 ) -> tuple[AllocatedEfforts, Array, Any]:
-    """The same for more motors than rows."""
+    """Return efforts and accelerations for more motors than rows."""
     J, k, losses = state.reduction.matrix, len(state.J_a), state.losses
     responses = np.linalg.solve(state.mass_matrix, np.column_stack([state.J_a.T, state.c]))
 
@@ -593,7 +595,7 @@ def _driven(
     qd: Array,
     b: Array,
 ) -> tuple[Array, Array, list[Diagnostic]]:
-    """Rows of motors or of the end effector, accelerations (else zero) less the bias, and diagnostics."""
+    """Return rows of motors or of the end effector, accelerations (zero by default) less the bias, and diagnostics."""
     robot, frame = configuration.robot, configuration.robot.tree.end_effector
     if is_joint_motion(robot, velocity, acceleration) or not (velocity or acceleration):
         elastic = elastic_names(robot.tree)
@@ -625,7 +627,7 @@ def _driven(
 
 
 def equilibrium_warnings(configuration: Configuration, qdd: Array, moving: bool) -> list[Diagnostic]:
-    """Warn where elastic coordinates accelerate: they are not in equilibrium with the state, at rest or `moving`."""
+    """Warn if elastic coordinates accelerate, so the state is not in equilibrium, at zero velocity or `moving`."""
     elastic = list(configuration.robot.tree.elastic)
     size = np.abs(qdd[elastic] * configuration.robot.tree.rate_units[elastic])
     if size.max(initial=0.0) < STILL:

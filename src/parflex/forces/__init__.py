@@ -1,1 +1,1 @@
-"""Forces of a motion: joint forces, reactions, effort allocation, losses, section forces, base parameters."""
+"""Compute forces of a motion: joint forces, reactions, effort allocation, losses, section forces, base parameters."""

@@ -1,9 +1,9 @@
-"""Base inertial parameters and the grouping of bodies.
+"""Compute base inertial parameters and group bodies.
 
 Base parameters are the combinations that determine the forces along the joints. The rules of Khalil and Kleinfinger
-come first: YY, MZ and M of a link on a revolute joint, and the inertia of a link on a prismatic joint, act as if they
-belonged to the link before, so they are moved there. Then rank decides: columns of the regressor that depend on others
-are grouped with these, and zero columns are dropped.
+come first: YY, MZ and M of a link on a revolute joint, and the inertia of a link on a prismatic joint, act like
+parameters of the previous link and are moved there. Then rank decides: dependent columns of the regressor are grouped
+with others, and zero columns are dropped.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ from parflex.tree.tree import Tree
 Array = np.ndarray
 
 PARAMETERS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
-REACH = 0.5  # rad or typical lengths: how far motors go from home, far enough for ranks of regular poses
-NEARER = 0.9  # of that reach, after a pose that cannot be assembled
-ROUNDING = 1e-13  # of what a link carries: sums of a hundred bodies stay below, parts that matter far above
+REACH = 0.5  # rad or characteristic lengths of motor motion from home, enough for ranks of regular poses
+NEARER = 0.9  # factor on REACH after a pose that does not assemble
+ROUNDING = 1e-13  # of the inertia that a link carries: sums of a hundred bodies stay below
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BaseParameters(Answer):
     """Base parameters: their `names`, such as "ZZ[2]", `values` (kg, kg m, kg m^2), and a `robot` with no others.
 
-    `grouped` says where each parameter went that rank has grouped; `after_rules` is how many the rules alone leave.
+    `grouped` names the destination of each parameter grouped by rank; `after_rules` is the number left by the rules
+    alone.
     """
 
     names: list[str]
@@ -56,27 +57,27 @@ class BaseParameters(Answer):
 
 
 def body_parameters(body: RigidBody) -> Array:
-    """The ten parameters of a body, in the order of `PARAMETERS`."""
+    """Return the ten parameters of a body, in the order of `PARAMETERS`."""
     i = body.I
     return np.array([i[0, 0], i[0, 1], i[0, 2], i[1, 1], i[1, 2], i[2, 2], *body.S, body.m], dtype=float)
 
 
 def body_from_parameters(values: Array) -> RigidBody:
-    """The body with these ten parameters."""
+    """Return the body with these ten parameters."""
     XX, XY, XZ, YY, YZ, ZZ, MX, MY, MZ, M = values
     return RigidBody.from_khalil(M, (MX, MY, MZ), XX, XY, XZ, YY, YZ, ZZ)
 
 
 def _regressor(tree: Tree, q: Array, qd: Array, qdd: Array) -> Array:
-    """Forces along all rates per unit of each body parameter (n x 10 links)."""
+    """Return the forces along all rates per unit of each body parameter (n x 10 links)."""
     at = pose(tree, q)
     return body_regressor(tree, at, motion(tree, at, qd, qdd, -tree.gravity))
 
 
 def regrouped_tree(tree: Tree, empty: Literal["inertia", "second moment"] = "inertia") -> Tree:
-    """The tree with everything handed to the link before that moves there in the same way.
+    """Return the tree with parameters moved to the previous link wherever they act in the same way.
 
-    Of the inertia one number can go: Khalil's rules empty YY; emptying Sigma_zz instead saves operators in `wrench`.
+    One inertia entry can vanish: Khalil's rules remove YY; removing Sigma_zz instead saves operators in `wrench`.
     """
     bodies = [link.body.as_rigid() for link in tree.links]
     for j in reversed(range(len(tree.links))):
@@ -94,7 +95,7 @@ def regrouped_tree(tree: Tree, empty: Literal["inertia", "second moment"] = "ine
 
 
 def _symmetric_part(body: RigidBody, axis: int, empty: str) -> RigidBody:
-    """The part of a body that a turn about the axis does not change: it has the same energy before and after."""
+    """Return the part of a body that is invariant under rotation about the axis, with equal energy on both links."""
     after = (axis + 2) % 3
     along = np.outer(np.eye(3)[axis], np.eye(3)[axis])
     return RigidBody(
@@ -105,9 +106,10 @@ def _symmetric_part(body: RigidBody, axis: int, empty: str) -> RigidBody:
 
 
 def base_parameters(robot: Robot, samples: int = 40, *, closed: bool = False) -> BaseParameters:
-    """Base inertial parameters of the open tree of legs and platform, or of the closed robot.
+    """Compute base inertial parameters of the open tree of legs and platform, or of the closed robot.
 
-    The closed robot has the same forces with those of the tree, but loops leave fewer to identify from its motors.
+    Parameters of the tree also determine the forces of the closed robot, but loops leave fewer to identify from its
+    motors.
 
     Parameters
     ----------
@@ -154,7 +156,7 @@ def base_parameters(robot: Robot, samples: int = 40, *, closed: bool = False) ->
 
 
 def _regrouped_columns(tree: Tree) -> set[int]:
-    """Columns of the parameters that the rules have set to zero."""
+    """Return the columns of the parameters that the rules have set to zero."""
     columns: set[int] = set()
     for j, link in enumerate(tree.links):
         axis = link.joint.axis
@@ -166,7 +168,7 @@ def _regrouped_columns(tree: Tree) -> set[int]:
 
 
 def _sampled_regressor(robot: Robot, tree: Tree, samples: int, closed: bool) -> Array:
-    """Return rows of forces at random states of the tree, or along independent rates at closed ones, scaled each."""
+    """Return scaled rows of forces at random states of the tree, or along independent rates at closed states."""
     rng, reach = np.random.default_rng(0), REACH
     rows: list[Array] = []
     while not closed and len(rows) < samples:
@@ -195,13 +197,13 @@ def _sampled_regressor(robot: Robot, tree: Tree, samples: int, closed: bool) -> 
 
 
 def moments_scale(body: RigidBody, length: float) -> Array:
-    """What mass, first and second moments of a body are compared with, seen from a distance of that length."""
+    """Return reference values for mass, first and second moments of a body from a distance `length`."""
     m, S, Sigma = (float(np.abs(values).max()) for values in (body.m, body.S, body.Sigma))
     return np.array([m, S + m * length, Sigma + S * length + m * length**2])
 
 
 def cleaned_body(body: RigidBody, scale: Array) -> RigidBody:
-    """The body without entries that are rounding beside the scales of mass, first and second moments."""
+    """Return the body without entries below rounding of the scales of mass, first and second moments."""
     parts = (body.m, body.S, body.Sigma)
     m, S, Sigma = (
         np.where(np.abs(values) < ROUNDING * size, 0.0, values) for values, size in zip(parts, scale, strict=True)
@@ -210,7 +212,7 @@ def cleaned_body(body: RigidBody, scale: Array) -> RigidBody:
 
 
 def grouped_tree(tree: Tree) -> Tree:
-    """The tree of rigid links with bodies grouped towards the ground, without rounding beside what each carries."""
+    """Return the tree of rigid links with bodies grouped towards the ground, without rounding."""
     carried = np.array([moments_scale(link.body.as_rigid(), tree.length) for link in tree.links]).reshape(-1, 3)
     for j in reversed(range(len(tree.links))):
         if tree.links[j].parent >= 0:

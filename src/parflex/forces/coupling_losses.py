@@ -1,4 +1,4 @@
-"""Losses of rigid couplings: the effort in a gear determines its loss, and the loss changes that effort.
+"""Solve losses of rigid couplings: the effort in a gear determines its loss, and the loss changes that effort.
 
 The loss of each gear applies forces to its other joints, theory (49). All other equations are linear in these forces.
 The efforts in the gears without losses, and per force, leave a small system that is linear for each direction of power.
@@ -24,10 +24,10 @@ from parflex.spatial.linear import scalar_type, solve
 from parflex.tree.force_elements import gear_loss
 
 Array = np.ndarray
-OPEN_SHARE = 1e-9  # of a gear in a combination of efforts that acts on nothing, above rounding
-SETTLING, SETTLED = 60, 1e-13  # steps, of the efforts: rounding
-FLAT, NOTHING = 1e-12, 1e-9  # determinants, and efforts as shares of the largest, that are rounding
-MAX_ENUMERATED_GEARS = 6  # gears up to which all directions of power are tried
+OPEN_SHARE = 1e-9  # share of a gear in combinations of efforts without motion that is above rounding
+SETTLING, SETTLED = 60, 1e-13  # largest number of iterations, and relative change of efforts that is rounding
+FLAT, NOTHING = 1e-12, 1e-9  # determinants, and efforts relative to the largest, that are rounding
+MAX_ENUMERATED_GEARS = 6  # number of gears up to which all directions of power are tried
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,7 +41,7 @@ class CouplingLosses(Record):
 
     @property
     def pushes(self) -> Array:
-        """Rows: along all rates, what a loss of one pushes."""
+        """Forces along all rates per unit loss, one row per coupling."""
         forces: Array = np.zeros((len(self.gears), self.reduction.size), dtype=scalar_type(self.reduction.rest))
         for i, gear in enumerate(self.gears):
             for c, k in gear.others:
@@ -49,17 +49,17 @@ class CouplingLosses(Record):
         return forces
 
     def efforts(self, missing: Array) -> Array:
-        """Efforts in the gears that give the dependent rates what they lack, theory (18); columns are cases."""
+        """Return gear efforts that balance `missing` forces along dependent rates, theory (18); columns are cases."""
         dependent = self.reduction.partition.dependent
         return solve(self.reduction.block.T, missing[dependent])[list(self.rows)]
 
     def forces(self, missing: Array, per_loss: Array) -> tuple[Array, Array]:
-        """Losses, and their forces along all rates; `missing` is what the rows give, and `per_loss` its change."""
+        """Return losses and their forces along all rates from `missing` forces and their change `per_loss`."""
         losses = self._solved(self.efforts(missing), self.efforts(per_loss))
         return losses, self.pushes.T @ losses
 
     def settled(self, evaluate: Callable[[Array], tuple[Any, Array]], per_loss: Array) -> tuple[Any, Array]:
-        """An answer that is not linear in the losses, by `evaluate`, and their forces along all rates, as both fit."""
+        """Return a result of `evaluate` that is nonlinear in the losses, and consistent forces along all rates."""
         K, losses = self.efforts(per_loss), np.zeros(len(self.gears))
         for _ in range(SETTLING):
             forces = self.pushes.T @ losses
@@ -70,11 +70,11 @@ class CouplingLosses(Record):
                 return result, forces
             losses = new_losses
         name, hint = self.gears[0].name, "give wider effort limits, or leave out friction"
-        text = f"spare motors at their limits and what '{name}' loses do not fit each other"
+        text = f"the effort limits of the redundant motors and the loss of '{name}' have no common solution"
         raise SingularError(text, key="efficiency", value=name, hint=hint)
 
     def _solved(self, start: Array, K: Array) -> Array:
-        """Losses in efforts start + K losses, by Newton; with numbers the one direction of power that fits."""
+        """Return losses for efforts start + K losses by Newton's method, in floats by trying directions of power."""
         count = len(self.gears)
         if scalar_type(start, K, self.turns) is not object and count <= MAX_ENUMERATED_GEARS:
             return self._consistent_losses(start, K)
@@ -85,7 +85,7 @@ class CouplingLosses(Record):
         return shares * effort * self._regular(K)
 
     def _consistent_losses(self, start: Array, K: Array) -> Array:
-        """The losses of the one direction of power of each gear that fits; refused where none or several do."""
+        """Return the losses for the only consistent direction of power of each gear; raise for none or several."""
         solutions: list[tuple[Array, Array]] = []  # efforts and losses
         size = float(np.abs(start).max())
         for directions in itertools.product((1.0, -1.0), repeat=len(self.gears)):
@@ -106,7 +106,7 @@ class CouplingLosses(Record):
         return np.array([gear_loss(turn, side, gear.efficiency, gear.back) for gear, turn, side in sides])
 
     def _regular(self, K: Array) -> Any:
-        """One, and in programs not a number where a gear jams, so that a run ends there."""
+        """Return one, or in programs NaN where a gear jams, which ends a run."""
         factors = []
         for i in range(len(self.gears)):
             up, down = (1.0 - K[i, i] * self._shares(np.full(len(self.gears), side))[i] for side in (1.0, -1.0))
@@ -114,15 +114,15 @@ class CouplingLosses(Record):
         return np.array(factors)
 
     def _jamming_error(self, K: Array, shares: Array) -> SingularError:
-        """What is said where no direction of power fits, or several do."""
+        """Return the error for no or several consistent directions of power."""
         worst = self.gears[int(np.argmin(1.0 - np.diag(K) * shares))].name
-        text = f"the coupling '{worst}' jams in this motion: its losses leave no direction of power, or more than one"
+        text = f"the coupling '{worst}' jams in this motion: its losses allow no direction of power, or several"
         hint = "give it a stiffness, a higher efficiency_back, or leave out friction"
         return SingularError(text, key="efficiency", value=worst, hint=hint)
 
 
 def coupling_losses(closures: Closures, reduction: Reduction, qd: Array) -> CouplingLosses | None:
-    """The losses of rigid couplings in a motion with all rates `qd`; None where nothing is lost."""
+    """Return the losses of rigid couplings in a motion with all rates `qd`, or None."""
     gears = [row for row in closures.constraints if isinstance(row, Coupling) and row.lossy]
     if not gears:
         return None
@@ -138,7 +138,7 @@ def coupling_losses(closures: Closures, reduction: Reduction, qd: Array) -> Coup
 def with_losses(
     state: Any, solved: Callable[[Array, Array], tuple[Array, Array]], c: Array, accelerations: Array
 ) -> tuple[Array, Array, Any]:
-    """Efforts and accelerations with losses, `solved` for forces `c` and `accelerations`; forces of the losses."""
+    """Return efforts and accelerations with losses, and loss forces; `solved` maps forces to both without losses."""
     (tau, qdd), losses = solved(c, accelerations), state.losses
     if losses is None:
         return tau, qdd, 0.0
@@ -157,7 +157,7 @@ def with_losses(
 
 
 def refuse_losses(closures: Closures, who: str, key: str = "efficiency") -> None:
-    """Raise where a rigid coupling loses power, of which `who` (with its verb) does not know."""
+    """Raise if a rigid coupling loses power, which `who` (with its verb) does not support."""
     for row in closures.constraints:
         if isinstance(row, Coupling) and row.lossy:
             hint = "leave out friction, or use the inverse model"
@@ -165,7 +165,7 @@ def refuse_losses(closures: Closures, who: str, key: str = "efficiency") -> None
 
 
 def refuse_undetermined_losses(closures: Closures, q: Array, free: Array) -> None:
-    """Raise where other rows hold what a lossy gear holds at the positions `q`: its effort is open."""
+    """Raise if other rows share the load of a lossy gear at the positions `q`: its effort is undetermined."""
     parts = list(zip(closures.slices(), closures.rows, strict=True))
     gears = [(part.start, row.name) for part, row in parts if isinstance(row, Coupling) and row.lossy]
     if not gears:
@@ -178,7 +178,7 @@ def refuse_undetermined_losses(closures: Closures, q: Array, free: Array) -> Non
 
 
 def undetermined_loss_error(name: str) -> SingularError:
-    """What is said where other rows hold the same, so that the effort in a gear is open, and with it the loss."""
-    text = f"the coupling '{name}' repeats what holds the robot anyway: its effort is undetermined, and so is its loss"
-    hint = "remove the coupling or what it repeats, or leave out friction"
+    """Return the error for a gear whose effort, and thus loss, is undetermined."""
+    text = f"the coupling '{name}' is redundant: its effort, and thus its loss, is undetermined"
+    hint = "remove the coupling or the constraint that it repeats, or leave out friction"
     return SingularError(text, key="efficiency", value=name, hint=hint)

@@ -1,4 +1,4 @@
-"""Effort allocation of redundant motors, theory (46) to (48).
+"""Allocate the efforts of redundant motors, theory (46) to (48).
 
 A tau = g with more motors than rows leaves internal efforts undetermined, those with A tau = 0, which cause no motion.
 The allocation takes the efforts of least weighted norm and adds the internal efforts of a preload. The smallest further
@@ -33,10 +33,10 @@ EffortLimit = float | Mapping[str, Any]
 MISSED = 1e-9  # of the stated efforts: a preload within this is met to rounding
 AT_LIMIT = 1e-9  # of an effort: a motor nearer to its limit is reported at the limit
 IDLE = 1e-9  # of the largest share of a motor in internal efforts: a motor with a smaller share has none
-OUTSIDE = 1e-10  # of the largest effort or limit: rounding of a limit that is kept
-PUSH = 1e-9  # of the largest tension: rounding of a cable without tension
+OUTSIDE = 1e-10  # of the largest effort or limit: violation of a limit that is rounding
+PUSH = 1e-9  # of the largest tension: compression of a cable that is rounding
 
-MIXED = "; newtons and newton metres weigh alike in it, which 'weights' changes"
+MIXED = "; N and N m count equally, which 'weights' changes"
 TAUT = "taut cables"  # the criterion in reports
 LOOSE = "choose efforts that keep it taut, by a preload or by limits of the efforts"
 
@@ -199,7 +199,7 @@ class EffortAllocation(Record):
         if missed.max() > MISSED * max(float(np.abs(self.preload).max()), 1e-300):
             worst = int(missed.argmax())
             name, nearest = self.names[places[worst]], f"{float(N[places[worst]] @ z):.6g}"
-            text = f"no internal efforts are as the preload states: the nearest give '{name}' {nearest} instead of "
+            text = f"no internal efforts match the preload: the nearest give '{name}' {nearest} instead of "
             hint = "name fewer motors, or efforts in the ratio of the internal ones"
             raise InputError(f"{text}{float(self.preload[worst]):.6g}", key="preload", value=name, hint=hint)
         return N @ z
@@ -219,9 +219,9 @@ class EffortAllocation(Record):
             f"{nearest[k]:.6g} for a limit of {limit:.6g}, {outside[k]:.4g} too much"
             if N.shape[1]
             else f"the effort of '{self.names[k]}' is {nearest[k]:.6g}, which leaves its limit of {limit:.6g} by "
-            f"{outside[k]:.4g}, and without spare motors there is no choice"
+            f"{outside[k]:.4g}, and without redundant motors it is unique"
         )
-        hint = "widen the limits, or ask for a slower motion, a smaller load or another pose"
+        hint = "widen the limits, or request a slower motion, a smaller load or another pose"
         if self.preloaded and shortest_within(N, tau, lower, upper) is not None:
             hint = "change the preload, which contradicts limits that can be met"
         raise InputError(text, key="effort_limit", value=self.names[k], hint=hint)
@@ -303,8 +303,8 @@ def read_allocation(
     redundancy = actuation_redundancy(robot) if weights or preload else 1
     if redundancy <= 0:
         key, value = ("weights", weights) if weights else ("preload", preload)
-        text = f"the robot has as many freedoms as motors, or more, so '{key}' has no effect"
-        hint = f"leave it out, or mark more joints as actuated than the {len(motors) - redundancy} freedoms"
+        text = f"the robot has no redundant motors, so '{key}' has no effect"
+        hint = f"remove it, or mark more joints as actuated than the {len(motors) - redundancy} degrees of freedom"
         raise InputError(text, key=key, value=short_text(value), hint=hint)
     if preload:
         allocation.check_preload_count(redundancy)
@@ -316,7 +316,7 @@ def _read_weights(motors: Sequence[str], weights: Any) -> Array:
     for motor, value in by_motor(motors, weights, "weights", "weight").items():
         if not (_is_number(value) and 0 < float(value) < np.inf):
             text = f"the weight of '{motors[motor]}' is not a positive number"
-            hint = "a larger weight means less effort; for a motor that gives none, limit its effort to 0"
+            hint = "a larger weight means less effort; for a motor without effort, limit its effort to 0"
             raise InputError(text, key="weights", value=short_text(value), hint=hint)
         result[motor] = float(value)
     return result

@@ -1,4 +1,4 @@
-"""Generalised forces of a motion, element forces and impulses.
+"""Compute generalised forces of a motion, element forces and impulses.
 
 Motors whose rates jump apply impulses; joints and closures respond with impulses that do no work. By the momentum
 balance M (after - before) = J_tot^T r + E_a p, the rates afterwards have the least change in the kinetic metric, 1/2
@@ -32,13 +32,13 @@ Values = dict[str, dict[str, Any]]
 def tree_forces(
     configuration: Configuration, qd: Array, qdd: Array, wrenches: Wrench | None = None, weight: float = 1.0
 ) -> Array:
-    """F = M_tot qdd + c_tot along all rates, joint terms and wrenches included; `weight` is the share of gravity."""
+    """Return F = M_tot qdd + c_tot along all rates, with joint terms and wrenches; `weight` is the share of gravity."""
     recursion = tree_newton_euler(configuration, qd, qdd, wrenches, weight=weight)
     return recursion.forces + joint_forces(configuration.robot.tree, configuration.q, qd, qdd)
 
 
 def forces_along_rates(tree: Tree, at: Pose, qd: Array, qdd: Array, external: LinkWrenches) -> Array:
-    """The same over any scalar, with wrenches on links."""
+    """Return forces along all rates over any scalar, with wrenches on links."""
     moving = motion(tree, at, qd, qdd, -tree.gravity)
     return newton_euler(tree, at, moving, external).forces + joint_forces(tree, at.q, qd, qdd)
 
@@ -51,7 +51,7 @@ def tree_newton_euler(
     more: LinkWrenches | None = None,
     weight: float = 1.0,
 ) -> NewtonEuler:
-    """Wrenches in all joints of the tree; `more` are wrenches on links, at their origins and in their axes."""
+    """Return wrenches in all joints of the tree; `more` are wrenches on links, at their origins and in their axes."""
     tree, at = configuration.robot.tree, configuration.at
     external = on_links(tree, at, checked_wrenches(tree, wrenches))
     add_wrenches(external, more or {})
@@ -59,7 +59,7 @@ def tree_newton_euler(
 
 
 def on_links(tree: Tree, at: Pose, wrenches: Mapping[str, Array]) -> LinkWrenches:
-    """World wrenches at frames as wrenches on links, at their origins and in their axes, over any scalar."""
+    """Return world wrenches at frames as wrenches on links, at their origins and in their axes, over any scalar."""
     result: LinkWrenches = {}
     for frame, wrench in wrenches.items():
         place = tree.places[frame]
@@ -69,7 +69,7 @@ def on_links(tree: Tree, at: Pose, wrenches: Mapping[str, Array]) -> LinkWrenche
 
 
 def checked_wrench(tree: Tree, frame: str, values: Any, key: str = "wrench") -> Array:
-    """Force and moment on a frame that exists; three numbers are a force, of a planar robot fx, fy and mz."""
+    """Return force and moment on an existing frame; three numbers are a force, for planar robots fx, fy and mz."""
     if not tree.has(frame, key):
         hint = did_you_mean(str(frame), tree.places)
         raise InputError(f"there is no frame '{frame}'", key=key, value=str(frame), hint=hint)
@@ -89,21 +89,21 @@ def checked_wrench(tree: Tree, frame: str, values: Any, key: str = "wrench") -> 
     elif len(wrench) == 3:
         wrench = np.array([*wrench[:2], 0.0, 0.0, 0.0, wrench[2]] if tree.planar else [*wrench, 0.0, 0.0, 0.0])
     if not refused and wrench[3:].any() and not _turns(tree, tree.places[frame]):
-        refused = f"the rotations of the node at '{frame}' are not known, so that no moment can act there"
-        hint = "give a force alone, or the rotations in the modal data"
+        refused = f"the modal data have no rotations of the node at '{frame}', so no moment can act there"
+        hint = "give a force alone, or add the rotations"
     if refused:
         raise InputError(refused, key=key, value=short_text(values), hint=hint)
     return wrench
 
 
 def _turns(tree: Tree, place: Place) -> bool:
-    """Whether the rotation of a place is known, wherever its body deforms."""
+    """Return whether the rotation of a place is known wherever its body deforms."""
     node = place.inner.node if place.inner is not None else tree.links[place.link].node if place.link >= 0 else None
     return node is None or node.turns
 
 
 def checked_wrenches(tree: Tree, wrenches: Any, batch: bool = False) -> dict[str, Array]:
-    """Wrenches by frame; in a `batch` also one for each state."""
+    """Return wrenches by frame; in a `batch`, also one per state."""
     listed = dict(table(wrenches, "wrench", "{'platform': [0, 0, -100]}"))
     rows = {frame: values for frame, values in listed.items() if batch and np.ndim(values) == 2}
     for frame, values in listed.items():
@@ -113,7 +113,7 @@ def checked_wrenches(tree: Tree, wrenches: Any, batch: bool = False) -> dict[str
 
 
 def impulse_of_motors(here: Configuration, before: Array, motor_rates: Array) -> tuple[Array, Array]:
-    """All rates behind an impulse that gives motors new rates, and their impulses p: work p . (before + after) / 2."""
+    """Return all rates after an impulse to new motor rates, and impulses p: work p . (before + after) / 2."""
     robot, N = here.robot, here.motions
     M = mass_matrix(robot.tree, here.at)
     motors = list(robot.actuated)
@@ -127,7 +127,7 @@ def impulse_of_motors(here: Configuration, before: Array, motor_rates: Array) ->
 
 
 def _positive(A: Array, b: Array) -> Array:
-    """Solve A x = b; motions without mass stay as they are."""
+    """Solve A x = b; motions without mass are unchanged."""
     if not len(b):
         return b
     size = np.sqrt(np.maximum(np.diag(A), 0.0))
@@ -136,7 +136,7 @@ def _positive(A: Array, b: Array) -> Array:
 
 
 def multipliers_of(configuration: Configuration, f: Array, tau: Array | float = 0.0) -> Array:
-    """Multipliers of least norm of all rows, theory (18), for forces of the open tree and efforts of the motors."""
+    """Return least-norm multipliers of all rows, theory (18), from forces of the open tree and motor efforts."""
     robot = configuration.robot
     missing = f.copy()
     missing[list(robot.actuated)] -= tau
@@ -145,7 +145,7 @@ def multipliers_of(configuration: Configuration, f: Array, tau: Array | float = 
 
 
 def element_values(configuration: Configuration, qd: Array | None = None, lam: Array | None = None) -> Values:
-    """Of each element, in the order of the file; rods and struts have a force where multipliers are known."""
+    """Return values of each element in file order; rods and struts have a force if multipliers are known."""
     robot, at = configuration.robot, configuration.at
     if not robot.description.element:
         return {}

@@ -1,4 +1,4 @@
-"""Wrenches in the joints and closures of a robot in a motion; undetermined ones are marked."""
+"""Compute wrenches in the joints and closures of a robot in a motion, and mark undetermined ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reactions_of(
     wrenches: Wrench | None,
     diagnostics: list[Diagnostic],
 ) -> dict[str, Any]:
-    """Wrenches in all joints and closures: multipliers of least norm, theory (18), then Newton-Euler with them."""
+    """Return wrenches in all joints and closures from least-norm multipliers, theory (18), and Newton-Euler."""
     robot = configuration.robot
     lam = multipliers_of(configuration, f, tau)
     loose_rows, loose = _undetermined(configuration)
@@ -70,18 +70,18 @@ def reactions_of(
 
 
 def has_reaction(link: Link) -> bool:
-    """Whether a joint carries what its link needs: a free body has none, a strut is no joint."""
+    """Return whether a joint has a reaction; free bodies and struts have none."""
     return not link.joint.moves_freely and not link.strut
 
 
 def undetermined_reactions(configuration: Configuration) -> set[str]:
-    """Joints and closures whose reactions are not unique."""
+    """Return the joints and closures whose reactions are not unique."""
     rows, joints = _undetermined(configuration)
     return rows | joints
 
 
 def _undetermined(configuration: Configuration) -> tuple[set[str], set[str]]:
-    """Closures, and joints, whose reactions change with combinations of multipliers that act on nothing."""
+    """Return the closures and joints whose reactions change with multipliers that apply no forces."""
     closures, J = configuration.robot.closures, configuration.scaled_closure_jacobian[:, configuration.robot.free]
     combinations = (np.linalg.svd(J)[0][:, rank(J) :] * closures.row_units()[:, None]).T if len(J) else np.zeros((0, 0))
     parts = zip(closures.slices(), closures.rows, strict=True)
@@ -90,7 +90,7 @@ def _undetermined(configuration: Configuration) -> tuple[set[str], set[str]]:
 
 
 def closure_loads(robot: Robot, at: Pose, lam: Array) -> tuple[dict[str, tuple[Array, Array]], LinkWrenches]:
-    """Force and moment of each loop by name, and loads of all rows on the links, over any scalar."""
+    """Return force and moment of each loop by name, and loads of all rows on the links, over any scalar."""
     loop_wrenches: dict[str, tuple[Array, Array]] = {}
     acting: LinkWrenches = {}
     for part, loop in zip(robot.closures.slices(), robot.closures.loops, strict=False):  # loops come first
@@ -111,7 +111,7 @@ def closure_loads(robot: Robot, at: Pose, lam: Array) -> tuple[dict[str, tuple[A
 
 
 def constraint_forces(configuration: Configuration, lam: Array) -> Array:
-    """Forces along rates of the constraints that act on no links, for multipliers of all rows."""
+    """Return forces along rates of the constraints that act on no links, from multipliers of all rows."""
     closures = configuration.robot.closures
     forces = np.zeros(configuration.robot.tree.n)
     for part, row in list(zip(closures.slices(), closures.rows, strict=True))[len(closures.loops) :]:
@@ -121,7 +121,7 @@ def constraint_forces(configuration: Configuration, lam: Array) -> Array:
 
 
 def _undetermined_joints(configuration: Configuration, undetermined: Array) -> set[str]:
-    """Joints whose reaction changes with the multipliers that act on nothing."""
+    """Return the joints whose reaction changes with multipliers that apply no forces."""
     robot = configuration.robot
     loose: set[str] = set()
     for combination in undetermined:

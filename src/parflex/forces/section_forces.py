@@ -1,4 +1,4 @@
-"""Section forces and stresses in beams.
+"""Compute section forces and stresses in beams.
 
 Section forces follow from the equilibrium of the part beyond the section, theory (52), (53). Bodies, loads and joints
 at the root of a beam are then in no section, and a load at the tip is in all. The part before the section gives the
@@ -34,19 +34,19 @@ from parflex.tree.tree import Place, Tree, beam_elements
 Array = np.ndarray
 
 SHOWN = 11  # places along a beam in a table
-NUMBERS = 4e6  # that are held at a time: rows are done in parts
-SECTION_TOLERANCE = 1e-12  # of an element: nearer to a load a section may be on either side of it
-STATIONS = 9  # of a beam of one element; in between, a parabola estimates the largest
-FEWEST = 3  # of an element
-NEAR = 0.9  # of the largest so far: pieces whose parabolas stay below hold nothing larger
-CANDIDATE_ROWS = 20  # rows of a piece, those with the largest parabolas, that have fine stations
-FINE = 65  # of these stations
+NUMBERS = 4e6  # numbers stored at a time: rows are evaluated in parts
+SECTION_TOLERANCE = 1e-12  # of an element length: distance within which a section is at a load
+STATIONS = 9  # sections of a one-element beam; parabolas estimate the maximum between sections
+FEWEST = 3  # sections of an element at least
+NEAR = 0.9  # of the largest stress so far: pieces with lower parabolas contain no larger stress
+CANDIDATE_ROWS = 20  # rows of a piece with the largest parabolas, evaluated at FINE sections
+FINE = 65  # sections of candidate rows
 ROUNDING = 1e-14  # of a stress
-ZOOMS, ZOOM = 12, 17  # then the neighbourhood of the best is cut into so many, until only rounding is left
+ZOOMS, ZOOM = 12, 17  # refinements around the largest section, and sections of each: the maximum to rounding
 FORCES = ("N", "Vy", "Vz", "T", "My", "Mz")
-IN_PLANE = (0, 1, 5)  # those that a planar model determines
+IN_PLANE = (0, 1, 5)  # components that a planar model determines
 STRESS = "stress"
-ALIKE = 1e-12  # of their length: elements that differ by no more are equal
+ALIKE = 1e-12  # relative difference of element lengths that is rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,11 +58,11 @@ class BeamLoads(Record):
     planar: bool  # whether the robot is planar: then only N, Vy and Mz are known
 
     def at(self, s: float) -> dict[str, float]:
-        """N, Vy, Vz (N), T, My, Mz (N m) and stress (Pa) at the share `s` of the length; planar N, Vy, Mz, stress."""
+        """Return N, Vy, Vz (N), T, My, Mz (N m) and stress (Pa) at the share `s`; planar N, Vy, Mz, stress."""
         return {word: values[0] for word, values in self.table([s]).items() if word != "s"}
 
     def table(self, s: Sequence[float] | None = None) -> dict[str, Any]:
-        """The same at places `s`, as lists; None: at eleven places from root to tip."""
+        """Return lists of section quantities at places `s`; None: at eleven places from root to tip."""
         places = np.linspace(0, 1, SHOWN).tolist() if s is None else list(s)
         for where in places:
             read_beam_position(str(where), self.chain.name, "s", str(where))
@@ -71,7 +71,7 @@ class BeamLoads(Record):
         return {"s": places} | {word: self.quantity(word, forces)[0].tolist() for word in words}
 
     def forces(self, s: Sequence[float]) -> Array:
-        """N, Vy, Vz, T, My, Mz at shares of the length in all rows: rows x n x 6."""
+        """Return N, Vy, Vz, T, My, Mz at shares of the length in all rows: rows x n x 6."""
         located = [self.chain.located(where) for where in s]
         result = np.empty((len(next(iter(self.elements.values())).a), len(located), 6))
         for number, link in enumerate(self.chain.links):
@@ -82,13 +82,13 @@ class BeamLoads(Record):
         return result
 
     def quantity(self, word: str, forces: Array) -> Array:
-        """A force, a moment or the stress, for section forces along the last axis."""
+        """Return a force, a moment or the stress from section forces along the last axis."""
         if word == STRESS:
             return stresses(self.chain.parts, forces, self.planar)
         return forces[..., FORCES.index(word)]
 
     def at_ends(self, tree: Tree) -> list[dict[str, Any]]:
-        """The same, but for stress, at both ends of each element of the file, with the names of the nodes there."""
+        """Return section forces at both ends of each element of the file, with the names of the nodes."""
         entries, links = [], (*self.chain.links, self.chain.tip)
         nodes = [number for number, j in enumerate(links) if j not in self.chain.added]
         for first, after in pairwise(nodes):
@@ -103,7 +103,7 @@ class BeamLoads(Record):
 
     @property
     def _known(self) -> tuple[int, ...]:
-        """Of the six; a planar model determines nothing across its plane."""
+        """Which of the six components are determined; a planar model has in-plane components only."""
         return IN_PLANE if self.planar else tuple(range(6))
 
     def _told(self) -> str:
@@ -129,7 +129,7 @@ def beam_loads(
     tree: Tree, chains: Mapping[str, BeamChain], q: Array, change: Array, qdd: Array, signals: Mapping[int, Array],
     frames: Sequence[str],
 ) -> dict[str, BeamLoads]:  # fmt: skip
-    """Return the loads of beams in rows of positions, their rates of change, accelerations and element signals."""
+    """Return loads of beams in rows of positions, their derivatives, accelerations and element signals."""
     return {
         name: BeamLoads(
             chain, {j: element_rows(tree, j, q, change, qdd, signals[j], frames) for j in chain.links}, tree.planar
@@ -140,7 +140,7 @@ def beam_loads(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ElementRows(Record):
-    """An element of a beam in many rows, in the axes of its root: its motion, and the wrenches on it at its origin."""
+    """Motion of a beam element in many rows, in the axes of its root, and the wrenches on it at its origin."""
 
     a: Array  # rows x 3, less gravity
     w: Array
@@ -152,7 +152,7 @@ class ElementRows(Record):
     loads: list[tuple[float, Array]] = field(default_factory=list)  # xi, and what acts there on the element
 
     def part(self, selection: Any) -> ElementRows:
-        """Some of the rows."""
+        """Return selected rows."""
         arrays = (self.a, self.w, self.al, self.e, self.ed, self.edd, self.tip)
         a, w, al, e, ed, edd, tip = (rows[selection] for rows in arrays)
         return ElementRows(a, w, al, e, ed, edd, tip, [(xi, load[selection]) for xi, load in self.loads])
@@ -169,7 +169,7 @@ class InnerLoad(NamedTuple):
 
 
 def inner_loads(tree: Tree, j: int, frames: Sequence[str]) -> list[InnerLoad]:
-    """What may act on an element of a beam between its ends, where wrenches act on these frames."""
+    """Return possible loads between the ends of a beam element, with wrenches on these frames."""
     length = float(without_slopes(tree.links[j].body.nodes["tip"].r0)[0])  # where loads act is no matter of slopes
     acting: list[Any] = [(tree.places[frame], frame, None, 1.0) for frame in frames]
     for element in (element for element in tree.elements if element.acts):
@@ -185,7 +185,7 @@ def element_signals_of(
     tree: Tree, at: Pose, moving: Motion, recursion: NewtonEuler, chains: Iterable[BeamChain],
     wrenches: Mapping[str, Array],
 ) -> dict[int, Array]:  # fmt: skip
-    """Of each element a, w, al of its root, wrench at the tip, inner loads, all about its root, in its axes."""
+    """Return a, w, al of the root, tip wrench and inner loads of each element, about its root in its axes."""
     result = {}
     for j, k in ((j, k) for chain in chains for j, k in pairwise((*chain.links, chain.tip))):
         force, moment = at.to_parent(tree, k, recursion.f[k]), at.to_parent(tree, k, recursion.m[k])
@@ -204,7 +204,7 @@ def element_signals_of(
 def element_rows(
     tree: Tree, j: int, q: Array, change: Array, qdd: Array, signals: Array, frames: Sequence[str]
 ) -> ElementRows:
-    """The element of a link in rows of positions, their rates of change, accelerations and of the signals above."""
+    """Return the element of a link in rows of positions, their derivatives, accelerations and element signals."""
     link = tree.links[j]
     a, w, al, tip = (signals[:, part] for part in (slice(0, 3), slice(3, 6), slice(6, 9), slice(9, 15)))
     loads = [(load.part, signals[:, 15 + 6 * k : 21 + 6 * k]) for k, load in enumerate(inner_loads(tree, j, frames))]
@@ -214,10 +214,10 @@ def element_rows(
 def sections_of_element(
     parts: BeamElement | ReducedLine, rows: ElementRows, xi: Sequence[float] | Array, behind: bool = False
 ) -> Array:
-    """N, Vy, Vz, T, My, Mz at each xi in all rows: rows x n x 6.
+    """Return N, Vy, Vz, T, My, Mz at each xi in all rows: rows x n x 6.
 
-    They are what the part beyond a section puts on the part before it, in the axes of the section, which turn with it;
-    so N is positive in tension. A load at a section itself is beyond it, or with `behind` before it.
+    The part beyond a section applies these forces to the part before, in the rotating axes of the section; N is
+    positive in tension. A load at a section itself is beyond the section, or with `behind` before it.
     """
     xi = np.asarray(xi, dtype=float)
     shapes, beyond = parts.shapes(xi), parts.beyond(xi)
@@ -244,7 +244,7 @@ def _sections(rows: ElementRows, xi: Array, shapes: Any, beyond: Any, behind: bo
 
 
 def _inertia(rows: ElementRows, m: Array, S: Array, G: Array) -> tuple[Array, Array]:
-    """Force and moment at the origin that move what lies beyond, rows x n x 3: theory (24), (25) with its integrals."""
+    """Return inertial force and moment at the origin of the part beyond xi, rows x n x 3: theory (24), (25)."""
     count, unit = len(rows.a), np.eye(3)
     ones, zeros = np.ones((count, 1)), np.zeros((count, 1))
     c, cd, cdd = np.hstack([ones, rows.e]), np.hstack([zeros, rows.ed]), np.hstack([zeros, rows.edd])
@@ -262,17 +262,17 @@ def _inertia(rows: ElementRows, m: Array, S: Array, G: Array) -> tuple[Array, Ar
 
 
 def _along(shapes: Array, e: Array) -> Array:
-    """N x 3 x N times rows x N: rows x n x 3."""
+    """Multiply N x 3 x N by rows x N: rows x n x 3."""
     return np.matmul(e, shapes.reshape(-1, shapes.shape[2]).T).reshape(len(e), *shapes.shape[:2])
 
 
 def _hats(vectors: Array) -> Array:
-    """Matrices of cross products."""
+    """Return matrices of cross products."""
     return np.cross(np.eye(3), vectors[..., None, :])
 
 
 def batched_exponentials(rotation_vectors: Array) -> Array:
-    """Rotation matrices of rotation vectors, which stand along the last axis."""
+    """Return rotation matrices of rotation vectors along the last axis."""
     if rotation_vectors.dtype == object:
         return np.array([exponential(vector) for vector in rotation_vectors.reshape(-1, 3)]).reshape(
             *rotation_vectors.shape, 3
@@ -283,7 +283,7 @@ def batched_exponentials(rotation_vectors: Array) -> Array:
 
 
 def stresses(parts: BeamElement, forces: Array, planar: bool) -> Array:
-    """The largest normal stress in size over the fibres of sections, for section forces along the last axis."""
+    """Return the largest magnitude of normal stress over the fibres, from section forces along the last axis."""
     assert parts.fibres is not None
     moments = forces[..., 3:] @ parts.section_axes
     My, Mz = (0 * moments[..., 1] if planar else moments[..., 1]), moments[..., 2]
@@ -291,10 +291,11 @@ def stresses(parts: BeamElement, forces: Array, planar: bool) -> Array:
 
 
 def largest_stress_of(beams: Mapping[str, BeamLoads], times: Array | None = None) -> dict[str, Any] | None:
-    """The largest normal stress of all rows, beams and places: beam, s, time where there are, value; None if unknown.
+    """Return beam, s, time (if any) and value of the largest normal stress of all rows, or None if unknown.
 
-    Of each element some stations are computed in all rows. Between them, forces and moments are polynomials of degree
-    7 in xi, without kinks that could hold a maximum; so in the rows that come nearest the place is found to rounding.
+    All rows are evaluated at some stations of each element. Between stations, forces and moments are polynomials of
+    degree 7 in xi without kinks that could contain a maximum. In the rows nearest to the maximum the place is
+    computed to rounding.
     """
     pieces = [
         _Piece(beam, number, span)
@@ -317,7 +318,7 @@ def largest_stress_of(beams: Mapping[str, BeamLoads], times: Array | None = None
 
 
 class _Piece(NamedTuple):
-    """A piece of an element between two loads: the one at its begin is not in it, the one at its end is."""
+    """A piece of an element between two loads, which includes the load at its end and not the one at its begin."""
 
     beam: BeamLoads
     number: int
@@ -329,7 +330,7 @@ class _Piece(NamedTuple):
         return self.beam.elements[self.beam.chain.links[self.number]]
 
     def stresses(self, xi: Array, rows: ElementRows) -> Array:
-        """At stations in rows; what is not finite is no stress."""
+        """Return stresses at stations in rows; non-finite values are ignored."""
         parts = self.beam.chain.each[self.number]
         forces = sections_of_element(parts, rows, xi)
         first = xi <= self.span[0]
@@ -338,13 +339,13 @@ class _Piece(NamedTuple):
         return np.nan_to_num(self.beam.quantity(STRESS, forces), nan=0.0, posinf=0.0)
 
     def peaks(self) -> Array:
-        """About the largest of each row."""
+        """Return an estimate of the largest stress in each row."""
         chain = self.beam.chain
         count = max(FEWEST, (STATIONS - 1) // len(chain.links) + 1, chain.each[self.number].stations)
         return _parabola_maxima(self.stresses(np.linspace(*self.span, count), self.rows))
 
     def largest(self, candidates: Array) -> tuple[float, str, float, int]:
-        """The largest of these rows, to rounding: value, beam, share of its length, row."""
+        """Return value, beam, share of its length and row of the largest stress in these rows, to rounding."""
         xi = np.linspace(*self.span, FINE)
         sampled = self.stresses(xi, self.rows.part(candidates))
         best = int(sampled.max(axis=1).argmax())
@@ -360,7 +361,7 @@ class _Piece(NamedTuple):
 
 
 def _parabola_maxima(values: Array) -> Array:
-    """Of each row the largest at a station, or on the parabola through it and its neighbours."""
+    """Return the largest value of each row at a station or on a parabola through neighbouring stations."""
     top = values.max(axis=1)
     a, b, c = values[:, :-2], values[:, 1:-1], values[:, 2:]
     bend = a - 2 * b + c
@@ -373,8 +374,8 @@ def _parabola_maxima(values: Array) -> Array:
 class BeamChain(Record):
     """A beam: the links of its elements from root to tip, the link at its tip, and the body of each link.
 
-    `ends` are shares of the length at the ends of the bodies, `added` links on nodes beside those of the file. A
-    reduced beam has a body of many elements in each link.
+    `ends` are shares of the length at the ends of the bodies, `added` links on nodes in addition to those of the
+    file. A reduced beam has a body of many elements in each link.
     """
 
     name: str
@@ -386,7 +387,7 @@ class BeamChain(Record):
 
     @property
     def parts(self) -> BeamElement:
-        """The first element; all have its material, section and fibres."""
+        """The first element, with the material, section and fibres of all elements."""
         first = self.each[0]
         return first.element if isinstance(first, ReducedLine) else first
 
@@ -396,19 +397,19 @@ class BeamChain(Record):
         return isinstance(self.each[0], ReducedLine)
 
     def located(self, s: float) -> tuple[int, float]:
-        """Number of the element that holds s of the whole length, and where in it; ends belong to the one before."""
+        """Return the element at the share s of the whole length, and the place in it; ends are in the previous one."""
         element = min(int(np.searchsorted(self.ends, s - SECTION_TOLERANCE)), len(self.ends) - 1)
         start = (0.0, *self.ends)[element]
         return element, min((s - start) / (self.ends[element] - start), 1.0)
 
     def share(self, element: int, xi: float) -> float:
-        """The place of a section of an element, of the whole length."""
+        """Return the place of a section of an element as share of the whole length."""
         start = (0.0, *self.ends)[element]
         return start + xi * (self.ends[element] - start)
 
 
 def beam_chains(robot: Robot) -> dict[str, BeamChain]:
-    """All beams of a robot that have sections, by name."""
+    """Return all beams of a robot that have sections, by name."""
     chains = {}
     added = frozenset(place.link for node in robot.nodes if (place := robot.tree.places[node]).inner is None)
     for name in (frame.name for frame in robot.description.frame if frame.beam is not None):
@@ -426,7 +427,7 @@ def beam_chains(robot: Robot) -> dict[str, BeamChain]:
 
 
 def missing_stress_warning(robot: Robot, chains: Mapping[str, BeamChain]) -> list[Diagnostic]:
-    """A diagnostic about beams whose stress is not known, where that of others is."""
+    """Return a diagnostic about beams with unknown stress among beams with known stress."""
     with_stress = {name for name, chain in chains.items() if chain.parts.fibres is not None}
     names = [
         frame.name for frame in robot.description.frame if frame.beam is not None and frame.name not in with_stress
@@ -438,13 +439,13 @@ def missing_stress_warning(robot: Robot, chains: Mapping[str, BeamChain]) -> lis
 
 
 def _cut(body: Body) -> BeamElement | ReducedLine:
-    """A body of a beam, to be cut at its sections."""
+    """Return the beam inside a body, which can be cut at its sections."""
     assert isinstance(body.inner, BeamElement | ReducedLine)
     return body.inner
 
 
 def reduced_load_warning(tree: Tree, frames: Sequence[str]) -> list[Diagnostic]:
-    """A diagnostic where loads act inside of beams that were reduced to their ends and a few modes."""
+    """Return a diagnostic about loads inside reduced beams."""
     named = [frame for frame in frames if frame in tree.places and tree.places[frame].inner is not None]
     named = [frame for frame in named if tree.links[tree.places[frame].link].body.reduced is not None]
     if not named:
@@ -458,7 +459,7 @@ def reduced_load_warning(tree: Tree, frames: Sequence[str]) -> list[Diagnostic]:
 
 
 def read_beam(robot: Robot, beam: str, quantity: str, word: str) -> BeamChain:
-    """The beam of a section quantity; raise where the robot has none, or where its quantity is not determined."""
+    """Return the beam of a section quantity; raise for an unknown beam or an undetermined quantity."""
     chains = beam_chains(robot)
     if beam not in chains:
         link = robot.tree.places[beam].link if beam in robot.tree.places else -1
@@ -467,20 +468,20 @@ def read_beam(robot: Robot, beam: str, quantity: str, word: str) -> BeamChain:
         if beam not in robot.tree.places:
             text = f"there is no beam '{beam}'"
         elif body is not None and body.size and not body.by_tip:
-            text = f"'{beam}' is given by modes and has no sections: its interfaces carry the reactions of its joints"
+            text = f"'{beam}' is a modal body and has no sections: its interfaces carry the reactions of its joints"
         raise InputError(text, key="outputs", value=word, hint=did_you_mean(beam, chains))
     if robot.tree.planar and quantity not in (*(FORCES[k] for k in IN_PLANE), STRESS):
-        text = f"a planar robot does not say what '{beam}' carries as {quantity}"
-        raise InputError(text, key="outputs", value=word, hint="ask for N, Vy, Mz or stress")
+        text = f"a planar robot does not determine {quantity} of '{beam}'"
+        raise InputError(text, key="outputs", value=word, hint="use N, Vy, Mz or stress")
     if quantity == STRESS and chains[beam].parts.fibres is None:
-        text = f"the stress in '{beam}' is not known, since its section is given by numbers"
-        hint = "give the shape of the section (rectangle, circle, tube, box), or ask for N, My and Mz"
+        text = f"the stress in '{beam}' is unknown, because its section is given by numbers"
+        hint = "give the shape of the section (rectangle, circle, tube, box), or use N, My and Mz"
         raise InputError(text, key="outputs", value=word, hint=hint)
     return chains[beam]
 
 
 def read_beam_position(where: str, beam: str, key: str, word: str) -> float:
-    """A place along a beam, from 0 at its frame to 1 at its tip."""
+    """Return a place along a beam, from 0 at its frame to 1 at its tip."""
     try:
         s = float(where)
     except ValueError:

@@ -64,7 +64,8 @@ def reproduce(paper: str | None = None, quick: bool = False, progress: ProgressC
     papers = [read_paper(name) for name in ([paper] if paper else paper_names())]
     groups = [(paper, group) for paper in papers for group in paper.group if not (quick and group.slow)]
     rows = [(paper, group, row) for paper, group in groups for row in group.rows or [Row()]]
-    quantities, checks = Quantities(), []
+    quantities = Quantities()
+    checks: list[Check] = []
     for done, (of, group, row) in enumerate(rows):
         if progress:
             progress(done, len(rows), f"{of.paper}: {group.title}")

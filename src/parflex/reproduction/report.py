@@ -65,7 +65,7 @@ def page(checks: list[Check], quick: bool = False, progress: ProgressCallback | 
             progress(steps.index(what), len(steps), f"report: {what}")
 
     report_step(steps[0])
-    moving = [moving_modes(show, quantities) for paper in reversed(papers) for show in paper.shapes]
+    moving = {show.title: moving_modes(show, quantities) for paper in reversed(papers) for show in paper.shapes}
     sections = [_section("overview", "All numbers at a glance", _overview(checks))]
     for paper in papers:
         report_step(paper.paper)
@@ -108,25 +108,23 @@ def _whole(head: str, body: str) -> str:
     )
 
 
-def _head(checks: list[Check], papers: list[Paper], moving: list[str]) -> str:
-    """Return the first screen: what is compared, how it came out, and moving modes."""
+def _head(checks: list[Check], papers: list[Paper], moving: dict[str, str]) -> str:
+    """Return the first screen: what is compared, how it came out, and the moving modes of a robot, others folded."""
     count = totals(checks)
     tiles = "".join(f'<li class="{status}"><b>{count[status]}</b>{escape(text)}</li>' for status, text in TILES.items())
     keys = ({"modes": "Moving modes"} if moving else {}) | {"overview": "All numbers"}
     keys |= {paper.paper: paper.paper for paper in papers}
     keys |= ({"fitted": "Fitted robots"} if count[FITTED] else {}) | {"others": "Other programs"}
     links = "".join(f'<li><a href="#{key}">{word}</a></li>' for key, word in keys.items())
-    shown = (
-        f'<figure id="modes">{"".join(moving)}<figcaption>Vibration modes, motors locked (red), magnified and slowed; '
-        "grey is the undeformed robot.</figcaption></figure>"
-        if moving
-        else ""
-    )
+    shown = [f"<h3>{escape(title)}</h3>{modes}" for title, modes in list(moving.items())[:1]]
+    shown += [_folded(escape(title), modes) for title, modes in list(moving.items())[1:]]
+    caption = "Vibration modes, motors locked (red), magnified and slowed; grey is the undeformed robot."
+    figure = f'<figure id="modes">{"".join(shown)}<figcaption>{caption}</figcaption></figure>' if moving else ""
     return (
         f'<header class="top"><h1>{count[OK]} of {count[OK] + count[DIFFERS]} comparable published numbers agree</h1>'
         f'<p class="lead">parflex recomputes what {len(papers)} papers on parallel robots print: frequencies, joint '
         "values, operator counts, deflections. Each number is compared with its paper, with a tolerance and a reason."
-        f'</p><ul class="tiles">{tiles}</ul>{shown}<nav aria-label="Parts"><ul>{links}</ul></nav></header>'
+        f'</p><ul class="tiles">{tiles}</ul>{figure}<nav aria-label="Parts"><ul>{links}</ul></nav></header>'
     )
 
 
@@ -139,7 +137,7 @@ def moving_modes(show: Show, quantities: Quantities) -> str:
         calm = f'<source media="(prefers-reduced-motion: reduce)" srcset="{still.replace(" ", "%20")}">'
         picture = f'<picture>{calm}<img alt="{escape(show.title)}: {label}" src="{moving}"></picture>'
         cells.append(f"<li>{picture}<b>{label}</b><small>{escape(shares['kind'] or '')}</small></li>")
-    return f'<h3>{escape(show.title)}</h3><ul class="modes">{"".join(cells)}</ul>'
+    return f'<ul class="modes">{"".join(cells)}</ul>'
 
 
 def _errata(paper: Paper) -> str:
@@ -239,7 +237,7 @@ def _share(check: Check) -> float:
 
 def motion(show: Show, quantities: Quantities) -> str:
     """Return time series of a simulated motion."""
-    run: Any = quantities.run(show.robot, show.motion, float(show.time), float(show.step), **show.options)
+    run: Any = quantities.run(show.robot, show.motion or "", float(show.time), float(show.step), **show.options)
     return _figure(
         report_figures.series(show, run),
         f"{show.title}: {show.time:g} s, computed in {run.seconds:.2f} s of the time loop. The paper shows these "

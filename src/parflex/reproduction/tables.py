@@ -34,7 +34,7 @@ class Row(_Strict):
 
 
 class Group(_Strict):
-    """A table of a paper, or a part of one: where it stands, how it is computed, how near it must come and why.
+    """A table of a paper, or a part of one: its source, how it is computed, and its tolerance with the reason.
 
     `kind` is a word of `quantities`. `verdict` "fitted": parameters were chosen to give these numbers.
     "not-reproducible": the paper does not tell whether they are right; `reason` says why. `slow` groups are left
@@ -57,7 +57,7 @@ class Group(_Strict):
 
 
 class Erratum(_Strict):
-    """A print error or a gap: where, what is meant, and how that is known."""
+    """A print error or a gap: its place, its meaning, and how that is known."""
 
     where: str
     meant: str
@@ -92,16 +92,15 @@ class Paper(_Strict):
 
 
 def paper_names() -> list[str]:
-    """Keys of the papers, oldest first."""
+    """Return keys of the papers, oldest first."""
     return sorted((path.stem for path in FOLDER.glob("*.toml")), key=lambda name: (name[-4:], name))
 
 
 def read_paper(name: str) -> Paper:
-    """The published numbers of a paper by its key, whatever its capitals."""
+    """Return the published numbers of a paper by its key, in any case."""
     names = paper_names()
     matched = {known.lower(): known for known in names}.get(name.lower())
     if matched is None:
-        raise InputError(
-            f"there is no paper '{name}'", key="paper", value=name, hint=did_you_mean(name.capitalize(), names)
-        )
+        hint = did_you_mean(name.capitalize(), names)
+        raise InputError(f"there is no paper '{name}'", key="paper", value=name, hint=hint)
     return Paper(**tomllib.loads((FOLDER / f"{matched}.toml").read_text(encoding="utf-8")))

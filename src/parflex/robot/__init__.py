@@ -1,1 +1,1 @@
-"""A loaded robot, its poses, states, configuration and frames."""
+"""Represent a loaded robot, its poses, states, configuration and frames."""

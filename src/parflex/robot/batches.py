@@ -1,4 +1,4 @@
-"""Batches of states: rows without an answer are nan, and one warning lists rows and reasons."""
+"""Evaluate batches of states: failed rows are nan, and one warning lists rows and reasons."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from parflex.robot.states import as_numbers
 
 Array = np.ndarray
 INSIDE = f"{Path(__file__).resolve().parent.parent}{os.sep}"
-NAMED = 8  # rows of one reason that a sentence names
+NAMED = 8  # rows of one reason listed in a warning
 
 
 def warn(diagnostics: Iterable[Diagnostic]) -> None:
-    """Warn, at the line outside of this package that asked."""
+    """Warn at the line of the caller outside this package."""
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(INSIDE):
         frame, level = frame.f_back, level + 1
@@ -31,7 +31,7 @@ def warn(diagnostics: Iterable[Diagnostic]) -> None:
 
 
 class BatchNotes:
-    """Which states of a batch failed or were warned of, by the reason, and what was said of the first of each."""
+    """Failures and warnings of a batch by reason, with the message of the first state of each."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -40,24 +40,24 @@ class BatchNotes:
         self._texts: dict[Any, str] = {}
 
     def fails(self, number: int, error: ParflexError) -> Any:
-        """A state has no answer; the reason, for others that fail alike: the kind of error, the key, what is named."""
+        """Record a failure; states with equal kind of error, key and names share a reason."""
         reason = (error.kind, error.key, error.value if isinstance(error.value, str) else type(error.value))
         self._texts.setdefault(reason, str(error))
         self.fails_alike(number, reason)
         return reason
 
     def fails_alike(self, number: int, reason: Any) -> None:
-        """A state fails as one before it did."""
+        """Record a state that fails for a recorded reason."""
         self.failed.setdefault(reason, []).append(number)
 
     def warns(self, number: int, diagnostics: Callable[[], Sequence[Diagnostic]]) -> None:
-        """A state is answered, with diagnostics; those of the first alone are made."""
+        """Record diagnostics of a state; only the first state of each kind makes its texts."""
         if not self.warned:
             self._texts[""] = "; ".join(diagnostic.text for diagnostic in diagnostics())
         self.warned.setdefault("", []).append(number)
 
     def say(self) -> None:
-        """One warning of each kind."""
+        """Issue one warning of each kind."""
         for code, rows, what in (
             ("failed-states", self.failed, "have no answer and are nan"),
             ("doubtful-states", self.warned, "are answered with a warning"),
@@ -75,14 +75,14 @@ def _states(numbers: Sequence[int]) -> str:
 
 
 def is_batch(pose: Any) -> bool:
-    """Whether positions are rows of several states."""
+    """Return whether positions are rows of several states."""
     if isinstance(pose, (list, tuple)):
         return bool(pose) and isinstance(pose[0], (list, tuple, np.ndarray))
     return isinstance(pose, np.ndarray) and pose.ndim == 2
 
 
 def answer_rows(pose: Any, ask: Callable[[int, Any], Sequence[Any]], *shapes: tuple[int, ...]) -> Sequence[Any]:
-    """What `ask` gives of a pose; of a batch arrays of these shapes, one behind the other, by the rows and numbers."""
+    """Return the results of `ask` at a pose; for a batch stacked arrays of these shapes."""
     if not is_batch(pose):
         return ask(0, pose)
     rows = as_numbers(pose, "pose")

@@ -1,4 +1,4 @@
-"""Nodes at places inside beam elements: shape functions are exact where loads act at nodes alone.
+"""Insert nodes at places inside beam elements, because shape functions are exact only for loads at nodes.
 
 A frame that carries a wrench, or whose stiffness or deflection is requested, therefore becomes a node.
 """
@@ -23,7 +23,7 @@ Array = np.ndarray
 
 
 def is_between(robot: Robot, frame: str) -> bool:
-    """Whether a frame lies between two nodes of a beam; a frame that does not exist is left to its reader."""
+    """Return whether a frame lies between two nodes of a beam; false for unknown frames."""
     try:
         place = robot.tree.places[frame] if isinstance(frame, str) and frame in robot.tree.places else None
     except InputError:
@@ -57,7 +57,7 @@ def at_nodes(robot: Robot, pose: Pose | None, frames: Iterable[str]) -> tuple[Ro
 
 
 def _node_needed(robot: Robot, frame: str) -> str | None:
-    """Return the node that a frame needs; None on beams with locked coordinates, and to rounding at a node."""
+    """Return the node for a frame; None at a node (to rounding) and on beams with locked coordinates."""
     if not is_between(robot, frame):
         return None
     tree = robot.tree
@@ -73,7 +73,7 @@ def _node_needed(robot: Robot, frame: str) -> str | None:
 
 
 def with_elements_of(here: Configuration, made: Robot) -> Configuration:
-    """Return the same state of a robot with more nodes, which lie where the shape functions put them."""
+    """Return the same state of a robot with more nodes, placed by the shape functions."""
     before, tree = here.robot.tree, made.tree
     values = dict(zip(before.position_names, here.q, strict=True))
     q = np.array([values.get(name, 0.0) for name in tree.position_names])

@@ -1,4 +1,4 @@
-"""A robot at a pose: Jacobians, independent rates, rates given as arrays, and distance to singularities."""
+"""Represent a robot at a pose: Jacobians, independent rates, requested rates, and distance to singularities."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from parflex.closure.partition import Partition, Reduction, choose_partition, re
 from parflex.closure.targets import Target
 from parflex.diagnostics import Diagnostic
 from parflex.errors import ActuationError, InputError, SingularError
-from parflex.records import Answer, brief, count_of
+from parflex.records import Answer, brief, count_of, degrees_of_freedom
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.kinematics import Motion, jacobians, motion, place_jacobian, pose
 from parflex.recursion.kinematics import Pose as LinkPoses
@@ -29,15 +29,15 @@ from parflex.robot.robot import Robot
 from parflex.robot.states import as_numbers, refuse_infinite, tolerance_factor, wrong_length
 
 Array = np.ndarray
-SINGULAR = 1e7  # condition number above which a model is refused: seven of sixteen digits are gone
-NEAR_SINGULAR = 1e4  # above which a warning is given
-SAME = 1e-6  # of the typical length: balls that are nearer are one, lines that are nearer pass through them
-MISSED = 1e-7  # of the rates: by how much they may miss the loops; ten times what positions may, which they depend on
+SINGULAR = 1e7  # condition number above which a model is refused: seven of sixteen digits are lost
+NEAR_SINGULAR = 1e4  # condition number above which a warning is given
+SAME = 1e-6  # characteristic lengths within which ball joints coincide and lines pass through them
+MISSED = 1e-7  # relative error of rates in the loops: ten times that of the positions on which rates depend
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Configuration(Answer):
-    """A `robot` with all its positions `q` (m, rad) known; `partition` are independent rates where these are chosen.
+    """A `robot` with all positions `q` (m, rad); `partition` selects independent rates, if chosen.
 
     With `ignore_limits`, `diagnostics` leave out the limits of joints.
     """
@@ -62,12 +62,12 @@ class Configuration(Answer):
 
     @cached_property
     def at(self) -> LinkPoses:
-        """Poses of all links."""
+        """Frames of all links."""
         return pose(self.robot.tree, self.q)
 
     @cached_property
     def link_jacobians(self) -> Sequence[tuple[Array, Array]]:
-        """J_v, J_w of all links."""
+        """J_v and J_w of all links."""
         return jacobians(self.robot.tree, self.at)
 
     @cached_property
@@ -78,7 +78,7 @@ class Configuration(Answer):
 
     @cached_property
     def closure_jacobian(self) -> Array:
-        """J_tot."""
+        """J_tot, the Jacobian of all closures."""
         return self.robot.closures.jacobian(self.at, self.link_jacobians)
 
     @cached_property
@@ -88,7 +88,7 @@ class Configuration(Answer):
 
     @cached_property
     def reduction(self) -> Reduction:
-        """qd_tot = J qd for a well-conditioned choice of independent rates."""
+        """J of qd_tot = J qd for a well-conditioned choice of independent rates."""
         robot = self.robot
         partition = self.partition or choose_partition(
             self.scaled_closure_jacobian, robot.free, robot.mobility.rank, robot.preference, robot.regular_closure_norm
@@ -113,26 +113,26 @@ class Configuration(Answer):
     # -- motions ---------------------------------------------------------------------------------------
 
     def acceleration_bias(self, qd_tot: Array) -> Array:
-        """Bias b (m/s^2, rad/s^2): accelerations of all coordinates due to their rates `qd_tot` (m/s, rad/s) alone."""
+        """Return the accelerations b (m/s^2, rad/s^2) of all coordinates due to rates `qd_tot` (m/s, rad/s) alone."""
         zero_accelerations = np.zeros(len(self.reduction.partition.independent))
         return self.reduction.accelerations(self.robot.closures, self.at, qd_tot, zero_accelerations)
 
     def frame_rows(self, frame: str) -> Array:
-        """World twist (m/s, rad/s) of the frame `frame` per unit of all rates, 6 x n."""
+        """Return the world twist (m/s, rad/s) of a frame per unit of all rates, 6 x n."""
         place = self.robot.tree.place(frame)
         R, _ = self.at.of(place)
         J_v, J_w = place_jacobian(self.robot.tree, self.at, self.link_jacobians, place)
         return np.concatenate([R @ J_v, R @ J_w])
 
     def frame_acceleration(self, frame: str, moving: Motion) -> Array:
-        """World acceleration (m/s^2, rad/s^2) of the frame `frame` in the motion `moving` of all links."""
+        """Return the world acceleration (m/s^2, rad/s^2) of a frame in the motion `moving` of all links."""
         place = self.robot.tree.place(frame)
         R, _ = self.at.of(place)
         _, _, a, al = moving.of(place)
         return np.concatenate([R @ a, R @ al])
 
     def rates(self, given: Mapping[str, float] | None) -> Array:
-        """All rates from `given` ones of joints or frames (m/s, rad/s); the others rest as far as the loops allow."""
+        """Return all rates from `given` rates of joints or frames (m/s, rad/s); the others are as small as possible."""
         if not given:
             return np.zeros(self.robot.tree.n)
         requested = requested_rates(self, given)
@@ -142,7 +142,7 @@ class Configuration(Answer):
     def accelerations(
         self, given: Mapping[str, float] | None, qd_tot: Array, like: Mapping[str, float] | None
     ) -> Array:
-        """All accelerations (m/s^2, rad/s^2) from `given` ones at rates `qd_tot`; else those of `like` are least."""
+        """Return all accelerations (m/s^2, rad/s^2) from `given` ones at rates `qd_tot`, else nearest to `like`."""
         bias = Bias(qd_tot, self.acceleration_bias(qd_tot))
         requested = requested_rates(self, given or {}, bias)
         requested.refuse_contradicted()
@@ -152,13 +152,13 @@ class Configuration(Answer):
         return requested.solve([at_rest.block, *at_rest.resting]) + bias.b
 
     def rates_near(self, given: Mapping[str, float], qd: Array) -> Array:
-        """All rates from `given` ones (m/s, rad/s); the others as near to those of `qd` as the loops allow."""
+        """Return all rates from `given` ones (m/s, rad/s); the others are nearest to those of `qd`."""
         units = self.robot.tree.rate_units
         return requested_rates(self, given).solve([PriorityBlock(np.eye(len(qd)) / units, qd / units)])
 
     @cached_property
     def resting(self) -> list[Array]:
-        """Rows that are to rest: 1/2 ed^T M_ee ed of flexible bodies, then deformations without mass and of springs."""
+        """Rows to minimise: 1/2 ed^T M_ee ed of flexible bodies, then deformations without mass and of springs."""
         robot, units = self.robot, self.robot.tree.rate_units
         n, elastic = robot.tree.n, [k for k in robot.tree.elastic if k not in robot.locked]
         blocks = []
@@ -171,7 +171,7 @@ class Configuration(Answer):
 
     @cached_property
     def condition(self) -> Condition:
-        """How near the pose is to a singularity, by kind; bodies are taken as rigid for it."""
+        """Condition numbers of the pose by kind of singularity, with rigid bodies."""
         robot = self.robot
         if not set(robot.deformations) <= robot.locked:
             return Configuration(robot.undeformed, self.q).condition
@@ -194,7 +194,7 @@ class Configuration(Answer):
 
     @property
     def leg_parts(self) -> dict[str, ClosurePart]:
-        """Legs: with a platform, what closes when the platform is fixed; without, the sides of loops."""
+        """Closures of each leg: with the platform fixed, or without a platform the sides of loops."""
         robot = self.robot
         free_bodies = robot.assembler.free_bodies
         if free_bodies:
@@ -204,7 +204,7 @@ class Configuration(Answer):
         return {part.name: part for part in parts if len(part.columns)}
 
     def _leg_blocks(self, q: Array) -> dict[str, Array]:
-        """What each leg's own joints do at its end, without units."""
+        """Return the end twists of each leg per unit of its joint rates, without units."""
         robot, units = self.robot, self.robot.tree.rate_units
         return {
             name: robot.gearing.project_out_rotors(robot.assembler.block(q, part), part.columns, units)
@@ -220,7 +220,7 @@ class Configuration(Answer):
 
     @cached_property
     def motions(self) -> Array:
-        """All rates per motion that the closures allow; no choice of independent rates enters."""
+        """All rates per allowed motion, independent of the choice of independent rates."""
         robot = self.robot
         _ = self.reduction  # refuses a singular pose, where the closures allow more than that
         basis = np.zeros((robot.tree.n, self.null_space.shape[1]))
@@ -229,20 +229,20 @@ class Configuration(Answer):
 
     @cached_property
     def _judged(self) -> tuple[Array, int, Array, Array]:
-        """Closures, their rank and motions by which singularities are judged: gears do not change them."""
+        """Closures, their rank and motions for singularities, independent of gears."""
         robot = self.robot
         J = self.scaled_closure_jacobian[:, robot.free]
         return robot.gearing.judged(J, robot.free, robot.mobility.rank, robot.tree.rate_units)
 
     def _actuation_map(self) -> Array:
-        """Scaled actuated rates, those of rotors behind their gears, per allowed motion."""
+        """Return scaled actuated rates, of rotors behind their gears, per allowed motion."""
         position, motions = {int(k): i for i, k in enumerate(self.robot.free)}, self._judged[3]
         rows = [motions[position[k]] for k in self.robot.actuated if k in position]
         return np.array(rows).reshape(len(rows), motions.shape[1])
 
     @property
     def _undriven_motions(self) -> Array:
-        """Motions that the closures allow while the motors rest; at least the one that moves them least."""
+        """Allowed motions with motors locked, at least the motion with the smallest motor rates."""
         A = self._actuation_map()
         if not A.size:
             return self._judged[2]
@@ -267,7 +267,7 @@ class Configuration(Answer):
 
     @property
     def is_underactuated_here(self) -> bool:
-        """Whether there are motors, fewer than freedoms, and each moves the robot here; rods that spin need none."""
+        """Whether motors are fewer than degrees of freedom, and each moves the robot here, without spinning rods."""
         A = self._actuation_map()
         if not 0 < A.shape[0] < A.shape[1] or mobility.rank(A) < A.shape[0]:
             return False
@@ -275,7 +275,7 @@ class Configuration(Answer):
         return not rods
 
     def free_rates(self, given: Array) -> list[int]:
-        """Rates that tell apart the motions in which `given` rows of all rates rest; independent ones where they do."""
+        """Return rates that describe motions with zero `given` rows of all rates, independent rates if possible."""
         robot = self.robot
         units = robot.tree.rate_units[robot.free]
         basis = self.null_space @ _beside(given[:, robot.free] * units @ self.null_space)
@@ -307,7 +307,7 @@ class Configuration(Answer):
         maps = ((c._actuation_map(), c._remove_rod_spins(c._undriven_motions)[0]) for c in regular)
         if A.shape[0] < freedoms or all(mobility.rank(A) < A.shape[1] - len(rods) for A, rods in maps):
             name, motors = self.robot.actuation, count_of(A.shape[0], "motor")
-            text = f"actuation '{name}' has {motors} for {count_of(freedoms, 'freedom')}"
+            text = f"actuation '{name}' has {motors} for {degrees_of_freedom(freedoms)}"
             text += f"; the motion of {motion_names} is free"
             raise ActuationError(text, key="actuation", value=name, hint=self._actuation_hint())
         where = " of the platform" if self.robot.assembler.free_bodies else ""
@@ -315,16 +315,16 @@ class Configuration(Answer):
         raise _singular(text, self._actuation_condition(), motion_names)
 
     def _actuation_hint(self) -> str:
-        """Return what to do where freedoms are more than motors; bodies and springs that deform add some."""
+        """Return advice for more degrees of freedom than motors; deforming bodies and springs add some."""
         if self.robot.tree.elastic:
-            return "bodies deform, which adds freedoms: load the robot with rigid=True, or simulate"
+            return "bodies deform, which adds degrees of freedom: load the robot with rigid=True, or simulate"
         tree, usual = self.robot.tree, "mark another joint as actuated, or choose another actuation"
         springs = [spring.name for spring in tree.springs] + [link.name for link in tree.links if link.terms.stiffness]
-        elastic, adds = ", ".join(f"'{name}'" for name in springs[:3]), "can deform, which adds freedoms"
+        elastic, adds = ", ".join(f"'{name}'" for name in springs[:3]), "can deform, which adds degrees of freedom"
         return f"{usual}; {elastic} {adds}: remove the stiffness for a rigid drive, or simulate" if springs else usual
 
     def _remove_rod_spins(self, undriven: Array) -> tuple[list[str], Array]:
-        """Rods that spin between balls, and the motions (scaled free rates) without those."""
+        """Return rods that spin between ball joints, and the other motions (scaled free rates)."""
         robot = self.robot
         units = robot.tree.rate_units[robot.free]
         rates = np.zeros((robot.tree.n, undriven.shape[1]))
@@ -334,7 +334,7 @@ class Configuration(Answer):
         return rods, remaining[robot.free] / units[:, None]
 
     def _name_motion(self, directions: Array) -> str:
-        """The rates that take part most, those of free bodies first; the same for any basis of the motions."""
+        """Return the rates with the largest share, those of free bodies first, for any basis of the motions."""
         tree, size = self.robot.tree, np.linalg.norm(directions, axis=1)
         bodies = [tree.links[tree.link_of_rate[k]].joint.moves_freely for k in self.robot.free]
         order = sorted(range(len(size)), key=lambda k: (not bodies[k], -size[k]))
@@ -342,7 +342,7 @@ class Configuration(Answer):
         return ", ".join(f"'{name}'" for name in names[:4])
 
     def platform_freedom(self, frame: str | None = None) -> tuple[Array, list[str]]:
-        """S with V = S V_r: the twist of `frame` (None: the end effector) by components, [Khalil2007, eq. (9)]."""
+        """Return S with V = S V_r, V the twist of `frame` (None: end effector), [Khalil2007, eq. (9)]."""
         frame = frame or self.robot.tree.end_effector
         twist = self.frame_rows(frame)[:, self.robot.free] * self.robot.tree.rate_units[self.robot.free]
         motions = twist @ self.null_space
@@ -368,9 +368,9 @@ Pose = str | Mapping[str, float] | Sequence[float] | Array | Configuration
 
 
 def configure(robot: Robot, pose: Pose | None = None, *, ignore_limits: bool = False) -> Configuration:
-    """The robot at a pose, with all its positions known.
+    """Compute all positions of a robot at a pose.
 
-    A configuration of another robot with the same coordinates, such as the one that `equilibrium` gives, is taken by
+    A configuration of another robot with the same coordinates, such as the result of `equilibrium`, is accepted by
     its positions.
 
     Parameters
@@ -400,7 +400,7 @@ def _singular(text: str, condition_number: float, value: str) -> SingularError:
 
 
 def _beside(A: Array) -> Array:
-    """A basis of the motions that leave fewer motors than freedoms at rest, where these are independent."""
+    """Return a basis of the null space of A; all motions for an empty A."""
     return scipy.linalg.null_space(A, rcond=mobility.RANK_TOLERANCE) if len(A) else np.eye(A.shape[1])
 
 
@@ -409,21 +409,21 @@ class Condition(Answer):
     """Condition numbers: of each leg, of the platform with motors locked, of the closures."""
 
     legs: dict[str, float]
-    platform: float  # infinity where there are fewer motors than freedoms: at any pose, which is no singularity
+    platform: float  # infinity with fewer motors than degrees of freedom, at any pose
     closures: float
     enough_motors: bool = True
     sides: bool = False  # legs are sides of loops without a platform
-    loose: str = ""  # a sentence on what locked motors leave free, where there is no platform
+    loose: str = ""  # a sentence on motions with locked motors, without a platform
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; infinity becomes None."""
+        """Return the numbers for JSON, with None for infinity."""
         finite = {name: value if np.isfinite(value) else None for name, value in self.legs.items()}
         numbers = (value if np.isfinite(value) else None for value in (self.platform, self.closures))
         return dict(zip(("legs", "platform", "closures"), (finite, *numbers), strict=True))
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
-        """A diagnostic for each number that is large."""
+        """A diagnostic for each large number."""
         large = {name: value for name, value in self.legs.items() if value > NEAR_SINGULAR}
         body = "robot" if self.sides else "platform"
         locked = self.platform if self.enough_motors and not self.loose else 1.0
@@ -450,11 +450,11 @@ def _near(name: str, value: float) -> Diagnostic:
 def spinning_rods(
     closures: Closures, at: LinkPoses, links: Sequence[tuple[Array, Array]], motions: Array, end: Array
 ) -> tuple[list[str], Array]:
-    """Names of the rods that spin in these motions, and a basis of what is left of the motions without them.
+    """Return the names of the rods that spin in these motions, and a basis of the other motions.
 
-    `motions` are columns of all rates that leave the motors at rest, `end` the rows of the end effector. A rod (all
-    bodies of an SPS leg are one) spins where all bodies that move with the end effector at rest only turn, each about
-    a line of its own, and two balls stand on each line.
+    `motions` are columns of all rates with motors locked, `end` the rows of the end effector. A rod (all bodies of
+    an SPS leg count as one) spins if all bodies that move with a fixed end effector only rotate about one line
+    each, through two ball joints.
     """
     internal_motions = _kernel(end @ motions)
     spins = motions @ internal_motions
@@ -464,7 +464,7 @@ def spinning_rods(
     balls = [np.asarray(p, dtype=float) for p in [*balls, *(at.of(loop.first)[1] for loop in ties)]]
 
     def passes_two_balls(line: tuple[Array, Array] | None) -> bool:
-        """Whether two different balls stand on a line."""
+        """Return whether a line passes through two different ball joints."""
         on_line = [p for p in balls if line and np.linalg.norm(np.cross(p - line[0], line[1])) < SAME * length]
         return any(np.linalg.norm(a - b) > SAME * length for a, b in combinations(on_line, 2))
 
@@ -484,7 +484,7 @@ def _kernel(J: Array) -> Array:
 def _turning(
     at: LinkPoses, links: Sequence[tuple[Array, Array]], motions: Array, length: float
 ) -> dict[int, tuple[Array, Array] | None]:
-    """Of each link that moves, a point and the direction of the line that it turns about; None where it does more."""
+    """Return point and direction of the rotation axis of each moving link; None if a link also translates."""
     lines: dict[int, tuple[Array, Array] | None] = {}
     for j, (J_v, J_w) in enumerate(links):
         twist = np.concatenate([at.rotation[j] @ J_v / length, at.rotation[j] @ J_w]) @ motions
@@ -502,7 +502,7 @@ configure.doubts = lambda found: limit_warnings(found.robot, found.q)  # type: i
 
 
 def all_rates(configuration: Configuration, rates: Any, factor: float | None = None) -> Array:
-    """All rates: none given means rest; those that are given must fit the loops, or be the independent ones."""
+    """Return all rates: zero by default; specified rates must fit the loops or be the independent ones."""
     robot = configuration.robot
     if rates is None:
         return np.zeros(robot.nv)
@@ -516,7 +516,7 @@ def all_rates(configuration: Configuration, rates: Any, factor: float | None = N
 
 
 def all_accelerations(configuration: Configuration, qd: Array, accelerations: Any, factor: float = 1.0) -> Array:
-    """All accelerations, of a motion with all rates `qd`; none given means that the independent ones are zero."""
+    """Return all accelerations at rates `qd`; by default the independent accelerations are zero."""
     robot, units = configuration.robot, configuration.robot.tree.rate_units
     given = np.zeros(len(robot.independent_rates)) if accelerations is None else accelerations
     qdd, independent = _read_rates(robot, given, "qdd")
@@ -529,7 +529,7 @@ def all_accelerations(configuration: Configuration, qd: Array, accelerations: An
 
 
 def _read_rates(robot: Robot, values: Any, key: str) -> tuple[Array, bool]:
-    """Finite rates or accelerations, and whether they are the independent ones alone."""
+    """Return finite rates or accelerations, and whether they are the independent ones alone."""
     array, few = as_numbers(values, key), (len(robot.independent_rates),)
     if array.shape not in ((robot.nv,), few):
         raise wrong_length(robot, array, key, robot.nv, "robot.rates")
@@ -538,14 +538,14 @@ def _read_rates(robot: Robot, values: Any, key: str) -> tuple[Array, bool]:
 
 
 def _following(configuration: Configuration, independent: Array, bias: Array, what: str) -> Array:
-    """All rates, or accelerations with their bias, at which the independent ones of home are as given."""
+    """Return all rates, or accelerations with their bias, from the independent ones of home."""
     chosen, motions = list(configuration.robot.independent_rates), configuration.motions
     refuse_dependent(configuration, what)
     return bias + motions @ np.linalg.solve(motions[chosen], independent - bias[chosen])
 
 
 def refuse_dependent(configuration: Configuration, what: str) -> None:
-    """Raise where the rates that are independent at home do not determine the others at a pose."""
+    """Raise if the rates that are independent at home do not determine the others at a pose."""
     robot, chosen = configuration.robot, list(configuration.robot.independent_rates)
     # these motions have the size 1
     worst = condition((configuration.motions / robot.tree.rate_units[:, None])[chosen], usual=lambda: 1.0)
@@ -556,7 +556,7 @@ def refuse_dependent(configuration: Configuration, what: str) -> None:
 
 
 def _refuse_misfits(robot: Robot, values: Array, rows: Array, key: str, what: str, limit: float) -> None:
-    """Raise where rates or accelerations move a locked joint or open `rows` of closures; `limit` in typical lengths."""
+    """Raise if values move a locked joint or open `rows` of closures by `limit` characteristic lengths."""
     for k in sorted(robot.locked):
         if abs(values[k]) > limit * robot.tree.rate_units[k]:
             name = robot.tree.rate_names[k]
@@ -570,9 +570,9 @@ def _refuse_misfits(robot: Robot, values: Array, rows: Array, key: str, what: st
     per, row = ("/s" if key == "qd" else "/s2"), robot.closures.rows[widest]
     few = f"the {len(robot.independent_rates)} of robot.independent alone"
     text = f"the {what} do not keep the loop '{row.name}' closed: it opens by {openings[widest]:.3g} m{per}"
-    hint = f"give {what} that fit the loops, or {few}"
+    hint = f"give consistent {what}, or {few}"
     if isinstance(row, Coupling):
         off = abs(float(rows[robot.closures.slices()[widest]][0]))
         text = f"the {what} contradict the coupling '{row.name}': '{row.joints[0]}' is off by {off:.3g} {row.unit}{per}"
-        hint = f"it says {row.relation}; give {what} that fit it, or {few}"
+        hint = f"it requires {row.relation}; give consistent {what}, or {few}"
     raise InputError(text, key=key, value=row.name, hint=hint)

@@ -1,4 +1,4 @@
-"""Words of coordinates: each coordinate has one name, whatever its spelling."""
+"""Parse words of coordinates: each coordinate has one name, for any spelling."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ DEGREES = "_deg"
 
 
 class WorldName(str):
-    """A word of a frame, `hand.rx`, that means the world, even if the frame is on a ball whose coordinate it names."""
+    """A word of a frame, `hand.rx`, in world axes, also for frames on a ball joint with this coordinate."""
 
 
 class Coordinate(NamedTuple):
-    """A coordinate of a pose: of a joint or an elastic body (`position` and `rate`), or a `component` of a frame.
+    """A coordinate of a pose: of a joint or elastic body (`position` and `rate`), or a `component` of a frame.
 
-    `unit` is m or rad per unit of the word. A `relative` rotation is that of a ball, seen from its parent.
+    `unit` is m or rad per unit of the word. A `relative` rotation is that of a ball joint relative to its parent.
     """
 
     name: str
@@ -40,18 +40,18 @@ class Coordinate(NamedTuple):
 
 
 class Reader:
-    """Reads words of coordinates of a tree, each coordinate once; errors name the argument `key` and the `file`."""
+    """Parser of the words of coordinates of a tree; errors name the argument `key` and the `file`."""
 
     def __init__(self, tree: Tree, key: str = "pose", file: str | None = None) -> None:
         self.tree, self.key, self.file = tree, key, file
         self._used: dict[Any, str] = {}
 
     def error(self, message: str, value: Any, hint: str) -> InputError:
-        """The error about a word."""
+        """Return the error about a word."""
         return InputError(message, key=self.key, file=self.file, value=value, hint=hint)
 
     def coordinate(self, word: str) -> Coordinate | None:
-        """Return the coordinate that a word names, such as `x` of `tip.x` or `theta` of `theta_deg`; else None."""
+        """Return the coordinate of a word, such as `x` of `tip.x` or `theta` of `theta_deg`, or None."""
         tree = self.tree
         if word in elastic_names(tree):
             return Coordinate(word, 1.0, tree.position_names.index(word), tree.rate_names.index(word))
@@ -71,28 +71,28 @@ class Reader:
         return Coordinate(name, unit, frame=frame, component=component, relative=relative)
 
     def _frame_component(self, name: str) -> tuple[str | None, str]:
-        """Frame and component of `x` (the end effector's) or `tip.x`."""
+        """Return frame and component of `x` (of the end effector) or `tip.x`."""
         if name in COMPONENTS:
             return self.tree.end_effector, name
         frame, _, component = name.rpartition(".")
         return (frame, component) if component in COMPONENTS and self.tree.has(frame, self.key) else (None, "")
 
     def is_ball(self, frame: str) -> bool:
-        """Whether rotations of a frame are in poses those of its spherical joint, relative to what carries it."""
+        """Return whether pose rotations of a frame are those of its spherical joint, relative to its parent."""
         return any(link.name == frame and link.joint.kind == "spherical" for link in self.tree.links)
 
     def without_degrees(self, word: str) -> str:
-        """The word without `_deg`, unless a joint is called so."""
+        """Return the word without `_deg`, unless it is the name of a joint."""
         return word if joint_named(self.tree, word) else word.removesuffix(DEGREES)
 
     def radians(self, word: str, turning: bool) -> float:
-        """Return a degree in rad; a length in degrees is refused."""
+        """Return a degree in rad; raise for a length in degrees."""
         if not turning:
             raise self.error(f"'{word}' is a length, not an angle", word, "drop '_deg' and write metres")
         return float(np.pi / 180)
 
     def once(self, coordinate: Any, word: str) -> None:
-        """Raise where a coordinate, which has several names (`x`, `platform.x`; `theta`, `theta_deg`), comes again."""
+        """Raise if a coordinate repeats under another name (`x`, `platform.x`; `theta`, `theta_deg`)."""
         if coordinate in self._used:
             other = self._used[coordinate]
             message = f"'{word}' is given twice" if word == other else f"'{other}' and '{word}' are the same coordinate"
@@ -100,19 +100,19 @@ class Reader:
         self._used[coordinate] = word
 
     def once_by_name(self, coordinate: Coordinate, word: str) -> None:
-        """The same of what the coordinate is called."""
+        """Raise if a name repeats."""
         component = None if coordinate.frame is None else (coordinate.frame, coordinate.component)
         self.once(component or coordinate.name, word)
 
     def nearest(self, name: str, words: Sequence[str]) -> str:
-        """The nearest word; of `tipp.x` the nearest frame."""
+        """Return the nearest word; for `tipp.x` with the nearest frame."""
         frame, dot, component = name.rpartition(".")
         suggestion = nearest(frame, self.tree.places) if dot and component in words else None
         return f"did you mean '{suggestion}.{component}'?" if suggestion else did_you_mean(name, words)
 
 
 def read_columns(tree: Tree, words: Sequence[str], key: str = "pose") -> tuple[tuple[str, ...], Array]:
-    """Return the names of coordinates, and their units; words of none stay as they are, and none may come twice."""
+    """Return names and units of coordinates; other words stay unchanged, repeated ones raise."""
     reader = Reader(tree, key)
     coordinates = [reader.coordinate(word) or Coordinate(word) for word in words]
     for coordinate, word in zip(coordinates, words, strict=True):
@@ -121,7 +121,7 @@ def read_columns(tree: Tree, words: Sequence[str], key: str = "pose") -> tuple[t
 
 
 def read_row(tree: Tree, coordinates: Mapping[str, float]) -> dict[str, float]:
-    """Return the values of coordinates (m, rad) by their names."""
+    """Return the values of coordinates (m, rad) by name."""
     names, units = read_columns(tree, list(coordinates))
     return {
         name: float(value) * float(unit) for name, value, unit in zip(names, coordinates.values(), units, strict=True)
@@ -129,18 +129,18 @@ def read_row(tree: Tree, coordinates: Mapping[str, float]) -> dict[str, float]:
 
 
 def elastic_names(tree: Tree) -> set[str]:
-    """Names of elastic coordinates."""
+    """Return the names of elastic coordinates."""
     return {tree.rate_names[k] for k in tree.elastic}
 
 
 def pose_names(tree: Tree) -> list[str]:
-    """Words that a pose may use."""
+    """Return the words that a pose may use."""
     ends = ["x", "y", "theta"] if tree.planar else [*POSITION, *QUATERNION, *VECTOR, *AXIS]
     return [link.name for link in tree.links if link.joint.one_axis] + ends
 
 
 def joint_named(tree: Tree, name: str) -> Link | None:
-    """The joint with one axis of this name; `q` may stand in front of it."""
+    """Return the joint with one axis of this name, with or without leading `q`."""
     for candidate in (name, name[1:] if name.startswith("q") else name):
         for link in tree.links:
             if link.name == candidate and link.joint.one_axis:

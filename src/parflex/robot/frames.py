@@ -1,4 +1,4 @@
-"""Geometry and velocities for users: frames, Jacobians, all assemblies of the legs, counts of coordinates."""
+"""Compute frames, Jacobians, all assemblies of the legs, and counts of coordinates for users."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FramePose(Unpacked):
-    """Where a frame is, in world axes: its origin (m) and 3 x 3 rotation; unpacks as (`position`, `rotation`)."""
+    """A frame in world axes: origin (m) and 3 x 3 rotation; unpacks as (`position`, `rotation`)."""
 
     _unpacked: ClassVar = ("position", "rotation")
     position: Array  # m, of its origin
@@ -45,7 +45,7 @@ class Jacobian(NamedMatrix):
 
 
 def frames(robot: Robot, pose: Pose | None = None) -> dict[str, FramePose]:
-    """World position and rotation matrix of every frame and point; of places inside beams, as `arm@0.5`, when asked.
+    """Compute world position and rotation matrix of every frame and point, and of requested places such as `arm@0.5`.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def frames(robot: Robot, pose: Pose | None = None) -> dict[str, FramePose]:
     place_or_rows = pose if is_batch(pose) else configure(robot, pose)
 
     def rows(*names: str) -> Iterator[FramePose]:
-        """Poses of these frames, in every row of a batch."""
+        """Return the poses of these frames in every row of a batch."""
 
         def ask(_: int, row: Any) -> list[Array]:
             here = configure(robot, row)
@@ -78,7 +78,7 @@ def frames(robot: Robot, pose: Pose | None = None) -> dict[str, FramePose]:
 
 
 class _Frames(dict[str, FramePose]):
-    """All frames by name; places inside bodies are computed when they are asked for."""
+    """All frames by name; places inside bodies are computed on request."""
 
     def __init__(self, places: Any, place: Callable[[str], FramePose]) -> None:
         super().__init__(places)
@@ -89,7 +89,7 @@ class _Frames(dict[str, FramePose]):
 
 
 def jacobian(robot: Robot, pose: Pose | None = None, frame: str | None = None) -> Jacobian:
-    """World twist of a frame per rate of each motor; of the end effector J_p, [Khalil2007, eq. (8)].
+    """Compute the world twist of a frame per motor rate; of the end effector J_p, [Khalil2007, eq. (8)].
 
     Parameters
     ----------
@@ -118,10 +118,11 @@ def jacobian(robot: Robot, pose: Pose | None = None, frame: str | None = None) -
 
 
 def geometric_solutions(robot: Robot, pose: Pose | None = None) -> dict[str, list[dict[str, float]]]:
-    """All inverse geometric solutions of each leg for the platform where it is.
+    """Compute all inverse geometric solutions of each leg at the pose of the platform.
 
-    Legs with at most three joints are searched from starts spread over all turns, which finds every solution of the
-    closed forms (two for a leg of two bars, four for a U-P-S leg, half of them with a negative stroke).
+    Searches of legs with at most three joints start from configurations spread over all joint angles. They find
+    every solution of the closed forms: two for a leg of two bars, four for a U-P-S leg, half of them with negative
+    stroke.
 
     Parameters
     ----------
@@ -149,7 +150,7 @@ def geometric_solutions(robot: Robot, pose: Pose | None = None) -> dict[str, lis
 
 
 def counts(robot: Robot) -> dict[str, Any]:
-    """Numbers of bodies, joints, coordinates and closure rows, with motors free and with motors locked."""
+    """Return numbers of bodies, joints, coordinates and closure rows, with motors free and with motors locked."""
     tree = robot.tree
     jointed = [frame for frame in robot.description.frame if frame.joint not in ("fixed", "free")]
     moving = set(robot.actuated)

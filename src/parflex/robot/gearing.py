@@ -1,13 +1,13 @@
-"""Gears and elastic couplings in poses: rotors, and joints that follow a coupling at rest.
+"""Handle gears and elastic couplings in poses: rotors, and joints that follow an unstretched coupling.
 
-A rotor turns beside the mechanism and drives links through a gear. Behind a gear of 100 : 1 it makes sixteen turns
-while its arm moves by a radian. Distances between poses, distances to singular poses and random states therefore
-measure a rotor on the driven side of its gear.
+A rotor drives links through a gear. Behind a gear of 100 : 1 it makes sixteen turns while its arm moves by a radian.
+Distances between poses, distances to singular poses and random states therefore measure a rotor on the driven side of
+its gear.
 
 An elastic coupling is unstretched unless the pose specifies all its joints. The same rule serves one pose and many:
-joints named by the pose are known; the others follow from the couplings, in the order of the file. Then come joints
-that stay as at home, motors first, and the joints that follow from these. Then the loops close, and joints coupled to
-the loops follow. If joints that stay as at home contradict a coupling, the pose leaves open which of them moves.
+joints named by the pose are known; others follow from the couplings, in file order. Joints that keep their home
+position come next, motors first, and joints that follow from these. Then the loops close, and joints coupled to the
+loops follow. If joints at home positions contradict a coupling, the pose does not determine which of them moves.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from parflex.robot.robot import Robot
 
 Array = np.ndarray
-TOLD = 1e-9  # of singular values of couplings without units: what is smaller leaves a rotor free
+TOLD = 1e-9  # relative singular value of couplings below which a rotor is free
 Place = tuple[str | int, ...]  # of a number in a robot, by fields and indices
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Gearing(Record):
-    """Units of all rates, those of rotors behind their gears, and which rates are those of rotors."""
+    """Units of all rates, those of rotors behind their gears, and the rates of rotors."""
 
     units: Array  # of all rates: without gears those of the tree
     rotors: Array  # whether a rate follows, as that of a rotor, from those of the mechanism
@@ -48,11 +48,11 @@ class Gearing(Record):
         return bool(self.rotors.any())
 
     def judged(self, J: Array, free: Array, rank: int, plain: Array) -> tuple[Array, int, Array, Array]:
-        """What singularities are judged by: closures, their rank, motions that they allow, and these behind gears.
+        """Return closures, their rank and allowed motions for singularities, and the motions behind gears.
 
-        `J` are closures of this rank without units per free rate, at a pose or at many, `plain` the units that they are
-        measured in. Without rotors they are what they were. With them, rows are what closures hold beside rotors, and
-        motions, of all free rates, have the size of what moves beside rotors.
+        `J` are closures of this rank without units per free rate, at a pose or at many, and `plain` their
+        units. Without rotors they are unchanged. With rotors, rows exclude the rotors, and motions of all free
+        rates have the size of their part without rotors.
         """
         is_rotor = self.rotors[free]
         rows = self.project_out_rotors(J, free, plain)
@@ -69,7 +69,7 @@ class Gearing(Record):
         return rows, rank, motions * ratio[:, None], motions
 
     def project_out_rotors(self, J: Array, columns: Array, plain: Array) -> Array:
-        """Rows of closures, at a pose or at many, on what they hold beside rotors; without rotors as they are."""
+        """Return rows of closures, at a pose or at many, without rotors."""
         is_rotor = self.rotors[columns]
         if not is_rotor.any():
             return J
@@ -78,19 +78,19 @@ class Gearing(Record):
 
 
 def _first(J: Array) -> Array:
-    """At the first of many poses: couplings are the same at all."""
+    """Return the matrix at the first of many poses; couplings are equal at all."""
     return J.reshape(-1, *J.shape[-2:])[0]
 
 
 def _allowed_motions(J: Array, rank: int) -> Array:
-    """Orthonormal columns that rows leave free, at a pose or at many."""
+    """Return orthonormal columns of motions that rows allow, at a pose or at many."""
     if 0 in J.shape[-2:]:
         return np.broadcast_to(np.eye(J.shape[-1]), (*J.shape[:-2], J.shape[-1], J.shape[-1]))
     return np.asarray(np.swapaxes(np.linalg.svd(J, full_matrices=True)[2][..., rank:, :], -1, -2))
 
 
 def find_gearing(tree: Tree, closures: Closures, plain: Array | None = None) -> Gearing:
-    """Rotors: joints of couplings that carry nothing, close no loop and are no end; `plain` units are of the tree."""
+    """Find rotors: coupled joints without loads, loops or end; `plain` are the units of the tree."""
     couplings = [row for row in closures.constraints if isinstance(row, Coupling)]
     units, rotors = np.array(tree.rate_units if plain is None else plain), np.zeros(tree.n, dtype=bool)
     if not couplings:
@@ -114,13 +114,13 @@ def find_gearing(tree: Tree, closures: Closures, plain: Array | None = None) -> 
             rows[i, list(row.rates)] = [nominal(c * units[k]) for c, k in zip(row.coefficients, row.rates, strict=True)]
             rows[i] /= np.abs(rows[i]).max()
         sizes = np.linalg.svd(rows[:, rotor_rates], compute_uv=False) if rotor_rates else np.zeros(0)
-        if len(sizes) == len(rotor_rates) and (sizes > TOLD).all():  # otherwise rotors move while the arms rest
+        if len(sizes) == len(rotor_rates) and (sizes > TOLD).all():  # otherwise rotors move without the arms
             rotors[rotor_rates] = True
     return Gearing(units, rotors)
 
 
 def _structural_links(tree: Tree, closures: Closures) -> set[int]:
-    """Links that others are mounted on, that loops, rods, springs or flexible bodies have, or that are the end."""
+    """Return links with children, loops, rods, springs or flexible bodies, and the end."""
     busy = {link.parent for link in tree.links} | {tree.place(tree.end_effector).link}
     busy |= {j for j, link in enumerate(tree.links) if link.body.size or not link.joint.one_axis}
     for row in closures.rows:
@@ -131,7 +131,7 @@ def _structural_links(tree: Tree, closures: Closures) -> set[int]:
 
 
 def _followed(part: Sequence[Coupling], known: dict[int, Any]) -> dict[int, Any]:
-    """How far joints move, from those that are known on: as far as one of these moves them, in the tightest row."""
+    """Return how far joints move per known joint, by the tightest row."""
     motions = dict(known)
     while True:
         reached: dict[int, list[Any]] = {}
@@ -150,7 +150,7 @@ def _followed(part: Sequence[Coupling], known: dict[int, Any]) -> dict[int, Any]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FollowingJoint(Record):
-    """The joint of a coupling that `own` numbers, which stands where it puts it; `spring` is its number in the tree."""
+    """A joint whose position follows from a coupling; `spring` is the number of the coupling in the tree."""
 
     row: Coupling
     spring: int
@@ -158,16 +158,16 @@ class FollowingJoint(Record):
 
     @property
     def rate(self) -> int:
-        """Of the joint."""
+        """Rate of the joint."""
         return self.row.rates[self.own]
 
     @property
     def position(self) -> int:
-        """Of the joint."""
+        """Position of the joint."""
         return self.row.positions[self.own]
 
     def put(self, q: Array, place: Mapping[int, int], designed: Mapping[Place, int]) -> None:
-        """In rows of positions, in which coordinates have these columns, and numbers of designs those of `designed`."""
+        """Set the joint in rows of positions with these columns, and numbers over designs of `designed`."""
 
         def number(plain: float, *word: str | int) -> Any:
             column = designed.get(("tree", "springs", self.spring, *word))
@@ -182,7 +182,7 @@ class FollowingJoint(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CouplingOrder(Record):
-    """Joints that follow before and after loops close; couplings that a pose stretches, or leaves open which moves."""
+    """Joints that follow before and after loops close, and couplings that a pose stretches or leaves undetermined."""
 
     target: Target  # with all that is known before loops close
     before: tuple[FollowingJoint, ...] = ()
@@ -192,7 +192,7 @@ class CouplingOrder(Record):
 
 
 def coupling_order(robot: Robot, named: Target, completed: Target) -> CouplingOrder:
-    """What follows at a pose; `named` is what it says, `completed` has what stays as at home too."""
+    """Return the joints that follow at a pose; `completed` adds joints that keep their home position to `named`."""
     rows = dict(enumerate(unstretched_rows(robot.tree)))
     if not rows:
         return CouplingOrder(completed)
@@ -210,13 +210,13 @@ def coupling_order(robot: Robot, named: Target, completed: Target) -> CouplingOr
             known |= set(rates)
     after = _following(rows, known)
     remaining = {row.name for row in rows.values()}
-    if not home_rates:  # loops close as the pose says, too
+    if not home_rates:  # loops close by the pose
         stretched |= {row.name for row in rows.values() if known.issuperset(row.rates)}
     return CouplingOrder(target, tuple(before), tuple(after), frozenset(stretched), frozenset(remaining - stretched))
 
 
 def _following(rows: dict[int, Coupling], known: set[int]) -> list[FollowingJoint]:
-    """Joints that rows decide, one after the other: these rows are taken away, and the joints become known."""
+    """Return joints determined by rows one after the other; remove these rows and mark the joints as known."""
     joints: list[FollowingJoint] = []
     waiting = True
     while waiting:
@@ -234,7 +234,7 @@ def _following(rows: dict[int, Coupling], known: set[int]) -> list[FollowingJoin
 def place_following_joints(
     joints: Sequence[FollowingJoint], q: Array, position_numbers: Array, designed: Mapping[Place, int] | None = None
 ) -> None:
-    """Put joints where they follow, in rows of positions, with numbers of designs in the columns `designed`."""
+    """Set following joints in rows of positions, with numbers over designs in the columns `designed`."""
     place = {int(k): column for column, k in enumerate(position_numbers)}
     for joint in joints:
         joint.put(q, place, designed or {})

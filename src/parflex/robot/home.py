@@ -1,4 +1,4 @@
-"""Home: the reference pose of a robot, warnings about it, and mobility judged there and beside it."""
+"""Compute home, the reference pose of a robot, warnings about it, and mobility at home and nearby."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from parflex.tree.tree import Link
 
 Array = np.ndarray
-FAR = 0.6  # rad or typical lengths from its stated start at which a motor of the assembled robot is reported
-CLOSED = 1e-11  # m: Newton closes loops to rounding
+FAR = 0.6  # rad or characteristic lengths between start and home of a motor above which a warning is given
+CLOSED = 1e-11  # m: Newton's method closes loops to rounding
 
 
 def find_home(robot: Robot) -> Array:
-    """Positions at home with the motors that frames name, whichever were chosen; a coupling in the way is named."""
-    from parflex.robot.load import actuation_rates  # which stands on robots
+    """Return positions at home with the motors of the frames; raise with the name of a contradicting coupling."""
+    from parflex.robot.load import actuation_rates  # which imports robots
 
     motors, _ = actuation_rates(robot.description, robot.tree, None)
     try:
@@ -40,13 +40,13 @@ def find_home(robot: Robot) -> Array:
 
 
 def assembled_home(robot: Robot) -> Array:
-    """Positions at home with the motors of this robot."""
+    """Return positions at home with the motors of this robot."""
     coordinates = robot.description.poses.get("home", {})
     target = read_pose(robot.tree, coordinates, "poses.home", robot.file, robot.start) if coordinates else Target()
     locked = robot.locked
     q = robot.pose_finder.solve(target, robot.start, None, locked)
     if isinstance(q, Refusal) and locked:
-        locked = frozenset()  # locked joints stand as this pose needs them
+        locked = frozenset()  # locked joints follow from this pose
         q = robot.pose_finder.solve(target, robot.start, None, locked)
     if isinstance(q, Refusal):
         error = q.error()
@@ -58,7 +58,7 @@ def assembled_home(robot: Robot) -> Array:
 
 
 def _contradiction(robot: Robot) -> RobotFileError | None:
-    """What is said where the robot would stand without one of its couplings, and does not with it."""
+    """Return the error for a robot that assembles without one of its couplings only."""
     constraints = robot.closures.constraints
     for count in range(len(constraints) + 1):
         reduced = replace(robot, closures=replace(robot.closures, constraints=constraints[:count]))
@@ -82,18 +82,18 @@ def _contradiction(robot: Robot) -> RobotFileError | None:
 
 
 def _stated(robot: Robot, links: Collection[Link]) -> list[Link]:
-    """Links whose joints have a start in the file or the working mode."""
+    """Return the links whose joints have a start in the file or the working mode."""
     return [link for link in links if {link.name, link.name[:-2]} & robot.frames_with_start]
 
 
 def stated_motors(robot: Robot) -> list[Link]:
-    """Links on motors that have a start in the file or the working mode."""
+    """Return the links on motors that have a start in the file or the working mode."""
     links = [robot.tree.links[robot.tree.link_of_rate[k]] for k in robot.actuated]
     return [link for link in _stated(robot, links) if link.joint.one_axis]
 
 
 def start_warnings(robot: Robot) -> list[Diagnostic]:
-    """Diagnostics of motors that the loops leave far from where they are said to start, and on couplings."""
+    """Return diagnostics of motors far from their stated start, and of couplings."""
     warnings = coupling_warnings(robot.closures.constraints, robot.tree, _stated(robot, robot.tree.links))
     coordinates = robot.description.poses.get("home", {})
     flipped = robot.assembler.legs_of_other_sign(robot.start)
@@ -111,7 +111,7 @@ def start_warnings(robot: Robot) -> list[Diagnostic]:
 
 
 def slack_cables(robot: Robot) -> list[Diagnostic]:
-    """A diagnostic for each cable that is longer than its path at home."""
+    """Return a diagnostic for each cable that is longer than its path at home."""
     cables = [element for element in robot.tree.elements if element.pulls_only]
     if not cables:
         return []
@@ -132,7 +132,7 @@ def slack_cables(robot: Robot) -> list[Diagnostic]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Mobility(Record):
-    """Rank of the closures and what follows from it."""
+    """Rank of the closures, and the mobility."""
 
     rank: int
     redundant: tuple[int, ...]  # rows that repeat others
@@ -140,12 +140,12 @@ class Mobility(Record):
     beside: tuple[Array, ...] = ()  # closed poses nearby, at which it was judged
 
     def freedoms(self, columns: int) -> int:
-        """Independent motions when this many rates are free."""
+        """Return the number of independent motions with this many free rates."""
         return columns - self.rank
 
 
 def mobility_with(robot: Robot, locked: Collection[int]) -> Mobility:
-    """Mobility with the rates `locked` (numbers) locked: home may be a special pose, poses beside it are not."""
+    """Return the mobility with the rates `locked` (numbers), judged at poses near home, which may be singular."""
     free = np.array([k for k in range(robot.tree.n) if k not in locked], dtype=int)
     poses = poses_beside(robot, free)
     blocks = [mobility.scaled_jacobian(robot.closures, q)[:, free] for q in (robot.home, *poses)]
@@ -155,14 +155,14 @@ def mobility_with(robot: Robot, locked: Collection[int]) -> Mobility:
 
 
 def poses_beside(robot: Robot, free: Array) -> list[Array]:
-    """Two closed poses a little away from home, along motions of the `free` rates that the closures allow."""
+    """Return two closed poses near home along allowed motions of the `free` rates."""
     if not robot.closures.size:
         return []
     return robot.derived(("beside home", free.tobytes()), lambda: _closed_beside(robot, free))
 
 
 def _closed_beside(robot: Robot, free: Array) -> list[Array]:
-    """Poses at which the known mobility was judged, where loops close at them as they did there; else new ones."""
+    """Return the poses of the known mobility if loops close there, else new poses."""
     known = robot.known[1]
     if known is not None and np.array_equal(free, robot.free):
         poses = [q for q in known.beside if len(q) == robot.tree.nq]
@@ -177,7 +177,7 @@ def _closed_beside(robot: Robot, free: Array) -> list[Array]:
 
 
 def open_poses_beside(robot: Robot, free: Array, motions: Array | None = None) -> list[Array]:
-    """Two poses a little away from home along random motions, of all free rates or of these (rows)."""
+    """Return two poses near home along random motions of all free rates or of these rows."""
     rng, directions = np.random.default_rng(0), np.eye(len(free)) if motions is None else motions
     poses = []
     for size in (0.15, 0.1) if len(directions) else ():

@@ -1,4 +1,4 @@
-"""The platform of a robot and its legs, for the leg formulation of Khalil, over any scalar.
+"""Describe the platform of a robot and its legs for the leg formulation of Khalil, over any scalar.
 
 Each leg ends in a ball on the platform (in the plane: a hinge). A leg is reduced to the wrench at its end; the platform
 is written in world axes, [Khalil2007, eqs. (20)-(22)] and (28)-(30).
@@ -34,13 +34,13 @@ from parflex.tree.joints import AROUND_AXIS
 from parflex.tree.tree import Link, Place, Tree
 
 Array = np.ndarray
-INDEPENDENT = 1e-6  # smallest singular value of P, of the largest: below, directions follow from each other
-ROUND_OFF = 1e-14  # of the largest entry: what products of constants leave of zero
+INDEPENDENT = 1e-6  # relative singular value of P below which directions depend on each other
+ROUND_OFF = 1e-14  # of the largest entry: rounding of products of constants
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Leg(Record):
-    """One leg as a tree of its own, its end, where it holds the platform, and its closed form if it has one."""
+    """One leg as a tree, its end, its attachment to the platform, and its closed form if it has one."""
 
     number: int
     name: str
@@ -56,10 +56,10 @@ class Leg(Record):
 
 @dataclass(frozen=True)
 class Legs:
-    """The platform's body and the legs: what a leg form is made of.
+    """The body of the platform and the legs, the input of a leg formulation.
 
-    `by_columns`: motion and moments of the attachments are computed along the columns of the platform's rotation,
-    which costs less where attachments share coordinates, as those of regular polygons do.
+    `by_columns`: motion and moments of the attachments are computed along the columns of the platform rotation,
+    which costs less if attachments share coordinates, as those of regular polygons do.
     """
 
     robot: Robot
@@ -72,7 +72,7 @@ class Legs:
 
     @property
     def closed_form(self) -> bool:
-        """Whether all legs follow from the platform without iteration."""
+        """Whether the platform determines all legs without iteration."""
         return all(leg.geometry is not None for leg in self.legs)
 
 
@@ -92,7 +92,7 @@ class PlatformMotion(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LegMotion(Record):
-    """A leg at a pose in a motion, with the arm from the platform's origin to its end in world axes."""
+    """A leg in a motion, with the arm from the platform origin to its end in world axes."""
 
     leg: Leg
     at: Pose
@@ -104,7 +104,7 @@ class LegMotion(Record):
 
 
 def find_legs(robot: Robot) -> Legs | str:
-    """The platform of a robot and its legs, or why it is not of this kind."""
+    """Return the platform of a robot and its legs, or the reason why a robot has none."""
     tree = robot.tree
     free = [j for j, link in enumerate(tree.links) if link.joint.moves_freely]
     if len(free) != 1:
@@ -122,7 +122,7 @@ def find_legs(robot: Robot) -> Legs | str:
         return "its joints are coupled"
     if tree.elements:
         return "an element acts between two of its points"
-    end, joints = ("a hinge", 2) if tree.planar else ("a ball", 3)
+    end, joints = ("a hinge", 2) if tree.planar else ("a ball joint", 3)
     legs: list[Leg] = []
     attachment_nodes: list[Node] = []
     for loop in robot.closures.loops:
@@ -145,7 +145,7 @@ def find_legs(robot: Robot) -> Legs | str:
     if not legs or len(used) != len(tree.links):
         return "some link belongs to no leg"
     if len(robot.actuated) != robot.mobility.freedoms(tree.n) - len(tree.elastic):
-        return "it does not have as many motors as freedoms"
+        return "its numbers of motors and degrees of freedom differ"
     if not platform.body.size:
         return Legs(robot, free[0], platform.body.as_rigid(), tuple(legs), tree.planar)
     elastic = elastic_platform(platform.body, tuple(attachment_nodes))
@@ -182,7 +182,7 @@ def _leg(robot: Robot, number: int, attachment: Array, end: Place, name: str) ->
 
 
 def _along_z(links: list[Link], end: Place) -> tuple[list[Link], Place]:
-    """A chain with every joint along or about the z axis of its link; the axes of other links are named anew."""
+    """Return a chain whose joints are along or about the z axis of their link, renaming axes of other links."""
     aligned, named = [], np.eye(3)  # `named`: axes of the link before in those of the file
     for link in links:
         rotation, position = named.T @ link.rotation, named.T @ link.position
@@ -194,7 +194,7 @@ def _along_z(links: list[Link], end: Place) -> tuple[list[Link], Place]:
 
 
 def end_masses_on_platform(form: Legs) -> Legs:
-    """The same robot with the mass of each last link in its end, which belongs to either side, on the platform."""
+    """Return the robot with masses at the ends of legs moved to the platform."""
     body, legs, masses = form.body, [], []
     for leg in form.legs:
         last, m = leg.tree.links[-1], leg.tree.links[-1].body.m
@@ -213,25 +213,25 @@ def end_masses_on_platform(form: Legs) -> Legs:
 
 # -- kinematics of one leg -----------------------------------------------------------------------------
 def attachment(form: Legs, leg: Leg, e: Array) -> Array:
-    """Where a leg holds the platform, in its axes."""
+    """Return the attachment of a leg in platform axes."""
     return leg.attachment if form.elastic is None else form.elastic.place(leg.number, e)
 
 
 def leg_values(form: Legs, leg: Leg, platform: PlatformMotion, angle: Angle) -> list[Any]:
-    """Joint values of a leg with a closed form."""
+    """Return the joint values of a leg with a closed form."""
     assert leg.geometry is not None
     return leg.geometry.values(platform.p + platform.R @ attachment(form, leg, platform.e), angle)
 
 
 def to_leg_axes(leg: Leg, at: Pose, vector: Array) -> Array:
-    """A world vector in the rows of the leg's end."""
+    """Return a world vector in the rows of the leg end."""
     for k in range(len(leg.tree.links)):
         vector = at.from_parent(leg.tree, k, vector)
     return leg.rows @ (leg.end.rotation.T @ vector)
 
 
 def from_leg_axes(leg: Leg, at: Pose, rows: Array) -> Array:
-    """Components along the rows of the leg's end as a world vector."""
+    """Return components along the rows of the leg end as a world vector."""
     vector = leg.end.rotation @ (leg.rows.T @ rows)
     for k in reversed(range(len(leg.tree.links))):
         vector = at.to_parent(leg.tree, k, vector)
@@ -239,7 +239,7 @@ def from_leg_axes(leg: Leg, at: Pose, rows: Array) -> Array:
 
 
 def leg_motion(form: Legs, leg: Leg, q: Any, platform: PlatformMotion) -> LegMotion:
-    """Rates and accelerations of a leg that follows the platform, theory (19)."""
+    """Return rates and accelerations of a leg that follows the platform, theory (19)."""
     tree, gravity = leg.tree, form.robot.tree.gravity
     at = pose(tree, q)
     J_v, _ = place_jacobian(tree, at, jacobians(tree, at), leg.end)
@@ -267,7 +267,7 @@ def leg_motion(form: Legs, leg: Leg, q: Any, platform: PlatformMotion) -> LegMot
 
 
 def platform_wrench(form: Legs, platform: PlatformMotion) -> tuple[Array, Array, Array]:
-    """Force and moment that move the platform, in world axes at its origin, and its elastic rows; edd is zero."""
+    """Return inertial force and moment of the platform at its origin in world axes, and its elastic rows at edd = 0."""
     R = platform.R
     w, al = R.T @ platform.w, R.T @ platform.al
     if form.elastic is not None:
@@ -282,7 +282,7 @@ def platform_wrench(form: Legs, platform: PlatformMotion) -> tuple[Array, Array,
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ElasticPlatform(Record):
-    """A platform given by modes, and constants that reduce its modes to the motion of the attachments."""
+    """A modal platform, and constants that reduce its modes to the motion of the attachments."""
 
     body: Body
     nodes: tuple[Node, ...]  # of the legs
@@ -292,20 +292,20 @@ class ElasticPlatform(Record):
     rest: Array  # Pi, N x N
 
     def place(self, leg: int, e: Array) -> Array:
-        """An attachment in platform axes."""
+        """Return an attachment in platform axes."""
         return self.nodes[leg].r0 + self.nodes[leg].Phi_d @ e
 
     def rate(self, leg: int, ed: Array) -> Array:
-        """Velocity of an attachment against the platform's frame, in its axes."""
+        """Return the velocity of an attachment relative to the platform frame, in its axes."""
         return self.nodes[leg].Phi_d @ ed
 
     def accelerations(self, y: Array, s: Array) -> Array:
-        """Of all modes, theory (34); `s` are the elastic rows without edd, the platform's accelerations included."""
+        """Return accelerations of all modes, theory (34); `s` are the elastic rows at edd = 0 in this motion."""
         return self.lift @ y - self.rest @ s
 
 
 def elastic_platform(body: Body, nodes: tuple[Node, ...]) -> ElasticPlatform:
-    """The constants of a platform whose legs hold these nodes, theory (33)."""
+    """Return the constants of a platform whose legs hold these nodes, theory (33)."""
     N = body.size
     M_ee = body.inertia_matrix(np.zeros(N))[6:, 6:]
     moves = [(leg, axis) for leg, node in enumerate(nodes) for axis in range(3) if node.Phi_d[axis].any()]
@@ -320,6 +320,6 @@ def elastic_platform(body: Body, nodes: tuple[Node, ...]) -> ElasticPlatform:
     slots = tuple(np.zeros((3, len(moves))) for _ in nodes)
     for k, (leg, axis) in enumerate(moves):
         slots[leg][axis, k] = 1.0
-    parts = M_y, lift, free - lift @ P.T @ free  # zero where rounding stands, one number where rounding alone parts two
+    parts = M_y, lift, free - lift @ P.T @ free  # without rounding of zeros and of equal numbers
     exact = (np.where(np.abs(part) > ROUND_OFF * np.abs(part).max() * len(part), part, 0.0) for part in parts)
     return ElasticPlatform(body, nodes, slots, *map(without_rounding_differences, exact))

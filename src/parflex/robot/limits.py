@@ -1,4 +1,4 @@
-"""Limits of joints and struts, compared with the positions, velocities and efforts that functions return.
+"""Compare limits of joints and struts with the positions, velocities and efforts that functions return.
 
 Angles are compared as they are: a whole turn more is another value. Callers warn or raise.
 """
@@ -18,8 +18,8 @@ from parflex.robot.robot import Robot
 from parflex.tree.tree import Link
 
 Array = np.ndarray
-AT_LIMIT = 1e-9  # rad or typical lengths: poses close to 1e-12, and a joint on its limit is inside
-SHARE = 1e-6  # of a velocity or effort limit: motions are planned and sampled as closely
+AT_LIMIT = 1e-9  # rad or characteristic lengths: poses close to 1e-12, and a joint within this of its limit is inside
+SHARE = 1e-6  # relative tolerance of velocity and effort limits, the accuracy of planned motions
 POSITION, VELOCITY, EFFORT = "limits", "velocity_limit", "effort_limit"  # keys of the file
 CODES_OF_LIMITS = {POSITION: "position-limit", VELOCITY: "velocity-limit", EFFORT: "effort-limit"}
 Values = Mapping[str, Any]  # of joints by name: a number each, or an array over times
@@ -38,12 +38,12 @@ class Violation(Record):
 
     @property
     def diagnostic(self) -> Diagnostic:
-        """The diagnostic of the violation."""
+        """Diagnostic of the violation."""
         return Diagnostic(CODES_OF_LIMITS[self.key], self.sentence, self.joint, self.value)
 
     @property
     def sentence(self) -> str:
-        """What is exceeded, by which value, and when."""
+        """Sentence with limit, value and time."""
         (low, high), value = self.limit, self.value
         digits = next((n for n in (4, 6, 9) if f"{value:.{n}g}" not in (f"{low:.{n}g}", f"{high:.{n}g}")), 12)
         value_word, low_word, high_word = (f"{number:.{digits}g}" for number in (value, low, high))
@@ -62,8 +62,8 @@ def check_limits(
 ) -> list[Violation]:  # fmt: skip
     """Return the largest excess over each limit of the robot.
 
-    Values (m, rad, m/s, rad/s, N, N m) are numbers by joint, or arrays over `times` (s); joints that are not named are
-    not checked, nor is the range of a joint whose stop acts. Values that are not finite exceed nothing.
+    Values (m, rad, m/s, rad/s, N, N m) are numbers by joint, or arrays over `times` (s). Joints without values are
+    not checked, nor is the range of a joint with an active stop. Non-finite values are ignored.
     """
     violations = []
     for link in robot.tree.links:

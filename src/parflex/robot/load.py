@@ -1,4 +1,4 @@
-"""Load a robot: payload, actuation, working mode and omitted terms.
+"""Load a robot with payload, actuation, working mode and omitted terms.
 
 Omitted terms have one set of names for all functions and programs. A term is removed from the numbers of the robot
 itself, so forces, energies, losses, frequencies and programs agree about it.
@@ -34,7 +34,7 @@ from parflex.tree.tree import Link, Place, Tree
 
 Without = Sequence[str]
 FRICTION = ("viscous", "coulomb", "static", "more_viscous", "more_coulomb", "offset")
-JOINT_TERMS = ("friction", "motor-inertia", "springs")  # what counts of operators leave out unless asked
+JOINT_TERMS = ("friction", "motor-inertia", "springs")  # terms that operator counts omit unless requested
 
 
 def load(
@@ -118,26 +118,26 @@ def _unknown(what: str, name: str, known: Iterable[str]) -> InputError:
 
 
 def with_numbers(robot: Robot, description: schema.RobotFile, payload: Sequence[float] | None = None) -> Robot:
-    """A robot of the same file with other numbers, the same choices and elements, and its own or another `payload`."""
+    """Return a robot of the same file and choices with other numbers, and its own or another `payload`."""
     mode = robot.working_mode if robot.working_mode in description.working_modes else None
     actuation = robot.actuation if robot.actuation in description.actuation else None
     return _build(description, robot.file, payload or robot.payload, actuation, mode, robot.refine, robot.nodes)
 
 
 def with_refined_beams(robot: Robot, times: int) -> Robot:
-    """The same robot, held and sensed alike, with every element of its beams divided into as many."""
+    """Return the same robot with each beam element divided into `times` elements."""
     return divided(robot, robot.refine * times, robot.nodes)
 
 
 def with_file_elements(robot: Robot) -> Robot | None:
-    """The same robot with the elements of its file alone; None where it has no others, or some are held."""
+    """Return the robot with the elements of its file, or None if it has no others or some are locked."""
     if robot.refine == 1 or robot.locked.intersection(robot.tree.elastic):
         return None
     return divided(robot, 1, robot.nodes)
 
 
 def divided(robot: Robot, elements: int, nodes: tuple[str, ...]) -> Robot:
-    """The same robot, held and sensed alike, with other elements and nodes of its beams."""
+    """Return the same robot with other elements and nodes of its beams."""
     written = replace(_written(robot, "converge"), elements=elements, nodes=nodes)
     result = with_numbers(replace(robot, written=written), robot.description)
     names = {name: k for k, name in enumerate(result.tree.rate_names)}
@@ -158,7 +158,7 @@ def _written(robot: Robot, key: str) -> WrittenRobot:
 
 
 def with_settings(robot: Robot, settings: Mapping[str, Any]) -> Robot:
-    """The robot as it was loaded, with other values in its file, by dotted path."""
+    """Return the robot with other values in its file, by dotted path."""
     written = _written(robot, "designs")
     table = apply_settings(copy.deepcopy(written.table), settings, robot.file)
     description = read_version(copy.deepcopy(table), robot.file, written.elements, written.rigid)
@@ -170,7 +170,7 @@ def with_settings(robot: Robot, settings: Mapping[str, Any]) -> Robot:
 
 
 def with_file_of(robot: Robot, settings: Mapping[str, Any], sections_alone: bool = False) -> Robot:
-    """A robot that has the numbers of these settings already, with the file that has them; quick: its sections."""
+    """Return a robot that already has the numbers of settings, with the updated file; `sections_alone` is fast."""
     assert robot.written is not None
     table = apply_settings(copy.deepcopy(robot.written.table), settings, robot.file)
     if sections_alone:
@@ -185,7 +185,7 @@ def with_file_of(robot: Robot, settings: Mapping[str, Any], sections_alone: bool
 
 
 def inertia_warnings(description: schema.RobotFile, tree: Tree) -> list[Diagnostic]:
-    """A diagnostic for each reason why bodies cannot exist."""
+    """Return a diagnostic for each reason why bodies are not physically consistent."""
     entries: list[schema.Frame | schema.PlatformTable] = [*description.frame]
     if description.platform is not None:
         entries.append(description.platform)
@@ -206,7 +206,7 @@ def inertia_warnings(description: schema.RobotFile, tree: Tree) -> list[Diagnost
 
 
 def superelement_warnings(tree: Tree) -> list[Diagnostic]:
-    """Diagnostics of matrices; super-elements that are alike share them."""
+    """Return diagnostics of matrices; identical super-elements share them."""
     doubts: dict[Diagnostic, list[str]] = {}
     for link in tree.links:
         for note in link.body.found.notes if link.body.found is not None else ():
@@ -217,7 +217,7 @@ def superelement_warnings(tree: Tree) -> list[Diagnostic]:
 def actuation_rates(
     description: schema.RobotFile, tree: Tree, name: str | None
 ) -> tuple[tuple[int, ...], frozenset[int]]:
-    """Rates that are actuated and locked in the named actuation."""
+    """Return the actuated and locked rates of the named actuation."""
     rates: dict[str, list[int]] = {}
     for frame in description.frame:
         if JOINT_RULES[frame.joint].axes:
@@ -248,7 +248,7 @@ def _rates(tree: Tree, name: str) -> range:
 
 
 def with_payload(tree: Tree, payload: Sequence[float]) -> Tree:
-    """The tree with a point mass on its end effector."""
+    """Return the tree with a point mass on its end effector."""
     values = [float(value) for value in payload]
     place = tree.places[tree.end_effector]
     if place.link < 0:
@@ -263,7 +263,7 @@ def with_payload(tree: Tree, payload: Sequence[float]) -> Tree:
 
 
 def _on_node(tree: Tree, place: Place) -> Place:
-    """A place on a body given by modes as a place on its node there: a payload moves with the body, not its frame."""
+    """Return a place on a modal body as a place on its node, because a payload moves with the body."""
     for j, link in enumerate(tree.links):
         if link.node is None or link.parent != place.link or not link.node.turns:
             continue
@@ -274,7 +274,7 @@ def _on_node(tree: Tree, place: Place) -> Place:
 
 
 def checked_terms(without: Iterable[str], key: str = "without") -> tuple[str, ...]:
-    """Words of terms that can be left out, each once and in one order."""
+    """Return valid names of omitted terms, without repetition and in standard order."""
     single = isinstance(without, str)
     if single or not isinstance(without, Iterable):
         hint = f"write ['{without}'] in place of '{without}'" if single else "['friction']"
@@ -289,7 +289,7 @@ def checked_terms(without: Iterable[str], key: str = "without") -> tuple[str, ..
 
 
 def omitted_terms(without: Iterable[str], include: Iterable[str] | None) -> tuple[str, ...]:
-    """Terms that are left out; `include`, if it is given, names the only joint terms that act."""
+    """Return the omitted terms; `include` names the only active joint terms."""
     omitted = checked_terms(without)
     if include is None:
         return omitted
@@ -305,7 +305,7 @@ def omitted_terms(without: Iterable[str], include: Iterable[str] | None) -> tupl
 
 
 def acting_robot(robot: Robot, without: Collection[str] = ()) -> Robot:
-    """The robot with only what acts in it, at the same home. Made once for each choice."""
+    """Return the robot with its active terms only, at the same home, cached for each choice."""
     chosen = checked_terms(without)
     if not chosen:
         return robot
@@ -327,7 +327,7 @@ def acting_robot(robot: Robot, without: Collection[str] = ()) -> Robot:
 
 
 def acting_configuration(robot: Robot, pose: Pose | None = None, without: Collection[str] = ()) -> Configuration:
-    """The robot at a pose with only what acts in it."""
+    """Return the robot at a pose with its active terms only."""
     chosen = checked_terms(without)  # a wrong term is reported before a pose is solved
     configuration = configure(robot, pose)
     return Configuration(acting_robot(configuration.robot, chosen), configuration.q) if chosen else configuration
@@ -342,7 +342,7 @@ def _changing(
     spring: Callable[[CoupledSpring], CoupledSpring] | None = None,
     element: Callable[[PointElement], PointElement] | None = None,
 ) -> Callable[[Tree], Tree]:
-    """A change of all links, springs on coordinates and elements of a tree."""
+    """Return a change of all links, springs on coordinates and elements of a tree."""
 
     def change(tree: Tree) -> Tree:
         links = tree.links if link is None else tuple(map(link, tree.links))
@@ -379,7 +379,7 @@ TERMS: dict[str, Callable[[Tree], Tree]] = {
 
 
 def refuse_needed_flexibility(robot: Robot) -> None:
-    """Raise where bodies must deform at home, or where a motor (without any: the robot) moves because they do."""
+    """Raise if bodies must deform at home or in motions of a motor, or without motors of the robot."""
     tree, bodies = robot.tree, dict[str, list[int]]()
     for number, link in enumerate(tree.links):
         if link.body.size:
@@ -401,7 +401,7 @@ def _refused(what: str, bodies: list[str]) -> InputError:
 
 
 def _moving(robot: Robot, locked: Iterable[int]) -> set[str]:
-    """Motors that move while other rates are locked; without motors the robot itself, if anything moves."""
+    """Return the motors that move with other rates locked, or the robot if it has no motors."""
     all_locked = robot.locked | frozenset(locked)
     free = np.array([k for k in range(robot.tree.n) if k not in all_locked], dtype=int)
     robot_mobility = mobility_with(robot, all_locked)

@@ -1,4 +1,4 @@
-"""Values of motors by name or in the order of the motors; all public functions read efforts here."""
+"""Read values of motors by name or in the order of the motors, for all public functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Effort = Mapping[str, float] | Sequence[float] | Array
 
 
 def by_motor(motors: Sequence[str], named_values: Mapping[str, Any], key: str, what: str = "value") -> dict[int, Any]:
-    """What is given by name, by number of the motor; a name may have the `q` of its coordinate before it."""
+    """Return named values by number of the motor; names may have the `q` of the coordinate."""
     values: dict[int, Any] = {}
     for word, value in table(named_values, key, f"{{'{motors[0] if motors else 'joint'}': 2.0}}").items():
         name = word if word in motors else word.removeprefix("q")
@@ -31,7 +31,7 @@ def by_motor(motors: Sequence[str], named_values: Mapping[str, Any], key: str, w
 
 
 def read_efforts(robot: Robot, effort: Any, key: str = "effort") -> Array:
-    """Efforts in the order of the motors, from names (those not named have none) or one for each; None is none."""
+    """Return efforts in the order of the motors, from names (zero by default) or an array; None means zero."""
     motors = robot.actuated_names
     if effort is None or isinstance(effort, Mapping):
         tau = np.zeros(len(motors))
@@ -53,7 +53,7 @@ def read_efforts(robot: Robot, effort: Any, key: str = "effort") -> Array:
 
 
 def motor_effort(name: str, value: Any, key: str = "effort") -> float:
-    """The effort of one motor."""
+    """Return the effort of one motor."""
     number = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
     if isinstance(number, bool) or not isinstance(number, Real) or not np.isfinite(float(number)):
         text = f"the effort of '{name}' is not a finite number"

@@ -35,10 +35,10 @@ from parflex.tree.tree import Link, Tree
 
 Array = np.ndarray
 TWIST = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5, "theta": 5}
-LARGEST = 1e9  # no pose or motion comes near; powers of such numbers still fit
+LARGEST = 1e9  # largest number in a pose or motion: far above any, and its powers stay finite
 DISTANCE = "distance."
-ROUNDING = 1e-9  # of a component of a unit vector
-UPRIGHT = 1e-12  # of one less its cosine: nearer, one component gives the whole direction
+ROUNDING = 1e-9  # rounding of a component of a unit vector
+UPRIGHT = 1e-12  # 1 - cosine of a direction below which one component determines the direction
 
 TWIST |= {"vx": 0, "vy": 1, "vz": 2, "wx": 3, "wy": 4, "wz": 5, "ax": 0, "ay": 1, "az": 2}
 
@@ -46,12 +46,12 @@ TWIST |= {"vx": 0, "vy": 1, "vz": 2, "wx": 3, "wy": 4, "wz": 5, "ax": 0, "ay": 1
 def read_pose(
     tree: Tree, conditions: Mapping[str, float], key: str, file: str | None, near: Array | None = None
 ) -> Target:
-    """The target of coordinates and conditions; a third component of a direction has the sign that it has at `near`."""
+    """Return the target of coordinates and conditions; a third component of a direction has its sign at `near`."""
     return _PoseReader(tree, key, file).target(conditions, near)
 
 
 def read_end_effector(tree: Tree, coordinates: Mapping[str, float], key: str) -> tuple[dict[int, float], Array | None]:
-    """Coordinates of the end effector alone, in words: positions by axis, and the rotation if one is given."""
+    """Return positions of the end effector by axis, and its rotation or None; raise for other coordinates."""
     reader, parts = _PoseReader(tree, key), dict[str, float]()
     for word, value in coordinates.items():
         coordinate = reader.coordinate(word)
@@ -67,12 +67,12 @@ def read_end_effector(tree: Tree, coordinates: Mapping[str, float], key: str) ->
 
 
 def read_distance(tree: Tree, word: str, value: float, key: str) -> DistanceTarget:
-    """The distance between the origins of two frames."""
+    """Return the distance between the origins of two frames."""
     return _PoseReader(tree, key).distance(word, value)
 
 
 def complete_axis(tree: Tree, coordinates: Mapping[str, float], key: str, q: Array) -> Array | None:
-    """The direction of the z axis of the end effector in words of a pose, or None; one component is too little."""
+    """Return the z direction of the end effector from words of a pose, or None; raise for a single component."""
     frame, reader = tree.end_effector, _PoseReader(tree, key)
     parts = {word.removeprefix(f"{frame}."): value for word, value in coordinates.items()}
     target = reader.axis(frame, parts, q)
@@ -83,10 +83,10 @@ def complete_axis(tree: Tree, coordinates: Mapping[str, float], key: str, q: Arr
 
 
 class _PoseReader(Reader):
-    """Reads conditions of a pose."""
+    """Reader of the conditions of a pose."""
 
     def target(self, conditions: Mapping[str, float], near: Array | None) -> Target:
-        """The target that conditions ask for."""
+        """Return the target of conditions."""
         tree, values, fixed = self.tree, dict[int, float](), set[int]()
         frames: dict[str, dict[str, float]] = {}
         relative: set[str] = set()
@@ -116,7 +116,7 @@ class _PoseReader(Reader):
         return Target(values, frozenset(fixed), tuple(targets))
 
     def finite(self, word: str, value: Any) -> float:
-        """A number that no power turns infinite."""
+        """Return a finite number, bounded so that powers stay finite."""
         number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
         if not number or not abs(value) <= LARGEST:
             text = short_text(value)
@@ -126,10 +126,10 @@ class _PoseReader(Reader):
     def _frame_targets(
         self, frame: str, parts: dict[str, float], relative: bool, values: dict[int, float], fixed: set[int]
     ) -> list[FrameTarget]:
-        """Give the coordinates outright if the frame is a free body on the ground, else place it by rows.
+        """Set the coordinates of a free body on the ground directly, or add rows for another frame.
 
-        Rotations of a spherical joint by its name (`ball.rx`) are its coordinates, relative to what carries it; those
-        of an end effector without a name (`rx`) are in the world, as those of every end effector.
+        Rotations of a spherical joint by its name (`ball.rx`) are its coordinates, relative to its parent.
+        Rotations of an end effector without a name (`rx`) are in world axes.
         """
         position, rotation = self.place(frame, parts)
         place = self.tree.places[frame]
@@ -155,9 +155,9 @@ class _PoseReader(Reader):
         return [FrameTarget(frame, place, position, rotation)] if position or rotation is not None else []
 
     def place(self, frame: str, parts: Mapping[str, float]) -> tuple[dict[int, float], Array | None]:
-        """Positions by axis, and the rotation matrix or None. A part of a rotation vector means the whole of it."""
+        """Return positions by axis, and the rotation matrix or None; rotation vectors are completed with zeros."""
         forms = [form for form in (QUATERNION, VECTOR, ("theta",), WORDS) if any(word in parts for word in form)]
-        if len(forms) > 1:  # a direction beside a rotation would say the same twice
+        if len(forms) > 1:  # a direction in addition to a rotation is redundant
             raise self.error(f"the rotation of '{frame}' is given twice", frame, "use one form of it")
         position = {axis: parts[word] for axis, word in enumerate(POSITION) if word in parts}
         if self.tree.planar and 2 in position:
@@ -177,7 +177,7 @@ class _PoseReader(Reader):
         return position, quaternion_matrix(_quaternion(parts))
 
     def axis(self, frame: str, parts: Mapping[str, float], q: Array | None) -> FrameRotationRows | None:
-        """Rows on the z axis of a frame; `q` tells the sign of a third component, None: that it is positive."""
+        """Return rows on the z axis of a frame; `q` determines the sign of a third component (None: positive)."""
         components = {axis: parts[word] for axis, word in enumerate(WORDS) if word in parts}
         if not components:
             return None
@@ -201,7 +201,7 @@ class _PoseReader(Reader):
         return AxisTarget(frame, place, self._completed_direction(frame, components, q))
 
     def _completed_direction(self, frame: str, components: Mapping[int, float], q: Array | None) -> Array:
-        """The direction of which the larger components are given: the last one has the sign that it has at a pose."""
+        """Return the direction of two components; the third has its sign at a pose."""
         direction = np.array([components.get(axis, 0.0) for axis in range(3)])
         remainder = 1.0 - float(direction @ direction)
         missing = [axis for axis in range(3) if axis not in components]
@@ -215,7 +215,7 @@ class _PoseReader(Reader):
         return direction / np.linalg.norm(direction)
 
     def distance(self, word: str, value: float) -> DistanceTarget:
-        """The distance between the origins of two frames: `distance.FRAME.FRAME`, or `distance.FRAME~FRAME`."""
+        """Return the distance between the origins of two frames: `distance.FRAME.FRAME` or `distance.FRAME~FRAME`."""
         first, second = self._ends(word)
         places = self.tree.places[first], self.tree.places[second]
         if places[0].link == places[1].link:
@@ -227,7 +227,7 @@ class _PoseReader(Reader):
         return DistanceTarget(word, *places, value)
 
     def _ends(self, word: str) -> tuple[str, str]:
-        """The two frames of a distance; their names may have dots, so that only one way to part them may fit."""
+        """Return the two frames of a distance; frame names with dots must split in one way only."""
         places, frame_names = self.tree.places, word.removeprefix(DISTANCE)
         mark = "~" if "~" in frame_names else "."
         pieces = frame_names.split(mark)
@@ -248,12 +248,12 @@ class _PoseReader(Reader):
 
 
 def _coordinates_are_pose(link: Link, frame: str) -> bool:
-    """Whether the coordinates of a free body are its pose in the world: it is mounted on the ground without offset."""
+    """Return whether the coordinates of a free body are its world pose."""
     return _is_aligned_with_world(link) and not link.position.any() and link.name == frame and link.joint.moves_freely
 
 
 def _is_aligned_with_world(link: Link) -> bool:
-    """Whether the placed axes of a joint are those of the world."""
+    """Return whether the axes of a joint are parallel to those of the world."""
     return link.parent < 0 and np.array_equal(link.rotation, np.eye(3))
 
 
@@ -264,10 +264,10 @@ def _quaternion(parts: Mapping[str, float]) -> Array:
 
 
 def complete_end_effector(tree: Tree, actuated: tuple[int, ...], target: Target, q: Array) -> Target | None:
-    """The target with what it leaves open about the same body, or the motors, as at `q`; None if nothing is open."""
+    """Return the target completed for the same body, or the motors, by values at `q`; None if it is complete."""
     placed_frames = [frame for frame in target.frames if isinstance(frame, FrameTarget)]
     if len(placed_frames) < len(target.frames):
-        return None  # other conditions leave open what no coordinates tell
+        return None  # free motions under other conditions have no coordinates
     values, fixed, frames = dict(target.values), set(target.fixed), []
     given_links = {tree.link_of_rate[k] for k in target.fixed} | {frame.place.link for frame in placed_frames}
     for j in given_links:
@@ -296,7 +296,7 @@ def complete_end_effector(tree: Tree, actuated: tuple[int, ...], target: Target,
 def read_motion(
     tree: Tree, components: Mapping[str, float], key: str
 ) -> tuple[dict[int, float], dict[str, dict[int, float]]]:
-    """Rates of joints by number (words of rates mean these), and world components 0..5 of the twists of frames."""
+    """Return rates of joints by number, and world components 0 to 5 of the twists of frames."""
     reader, joints, frames = _PoseReader(tree, key), dict[int, float](), dict[str, dict[int, float]]()
     for word, value in components.items():
         number = reader.finite(word, value)

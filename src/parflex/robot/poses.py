@@ -1,4 +1,4 @@
-"""Solve poses: named coordinates are met, the others stay near home, and an error says what is missed."""
+"""Solve poses: named coordinates are met, the others stay near home, and errors name the missed condition."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from parflex.closure.nearest_pose import FreePart
 from parflex.closure.targets import PoseRows, Target, with_fixed_rows
 from parflex.closure.unreachable import Refusal, unmet_condition
 from parflex.errors import ParflexError, SingularError, UnreachableError
-from parflex.records import count_of
+from parflex.records import degrees_of_freedom
 from parflex.robot.gearing import coupling_order
 from parflex.robot.home import open_poses_beside
 from parflex.robot.pose_input import complete_end_effector, read_pose
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from parflex.robot.robot import Robot
 
 Array = np.ndarray
-SAME_FRAME = 1e-8  # typical lengths: a frame is where it should be
+SAME_FRAME = 1e-8  # characteristic lengths: tolerance of frame positions
 
 
 class PoseFinder:
-    """Finds poses of a robot by conditions on joints and frames."""
+    """Solver of poses of a robot by conditions on joints and frames."""
 
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
@@ -36,11 +36,11 @@ class PoseFinder:
         self._undetermined: dict[tuple, int] = {}
 
     def read(self, coordinates: Mapping[str, float]) -> Target:
-        """The conditions of a pose that is given by names."""
+        """Return the conditions of a pose by names."""
         return read_pose(self.robot.tree, coordinates, "pose", None, self.robot.home)
 
     def find(self, target: Target, q: Array) -> Array:
-        """Positions at a target, from a pose on; raises with the loop or condition that is missed, and by how much."""
+        """Return positions at a target from a pose; raise with the missed loop or condition and its distance."""
         error: ParflexError | None = None
         result: Array | Refusal | None = None
         try:
@@ -60,7 +60,7 @@ class PoseFinder:
         raise missed
 
     def near(self, coordinates: Mapping[str, float], q: Array) -> Array | None:
-        """Positions at a pose by Newton from `q` or along the straight path; None where these do not get there."""
+        """Return positions by Newton's method from `q` or along the straight path, or None."""
         target, reference = self.read(coordinates), self.robot.home
         held, wider = self.robot.locked | set(self.robot.deformations), self._whole(target, q, reference)
         result = self._closed(target, q, reference, held, wider, searching=False)
@@ -69,11 +69,11 @@ class PoseFinder:
     def solve(
         self, target: Target, q: Array, reference: Array | None, locked: frozenset[int], home: bool = False
     ) -> Array | Refusal:
-        """Positions at a target from `q`, in the working mode of `reference` (None: any), or why not.
+        """Return positions at a target from `q` in the working mode of `reference` (None: any), or why not.
 
-        What the target leaves open keeps its value; it follows from the loops where they have fewer freedoms, at `home`
-        as they close from `q`, else as at the nearest pose. Bodies stay undeformed, and so do elastic couplings, but
-        those that the target itself stretches.
+        Coordinates that the target does not specify keep their value. They follow from the loops if these have
+        fewer degrees of freedom, at `home` from `q`, else at the nearest pose. Bodies stay undeformed, and
+        elastic couplings unstretched unless the target stretches them.
         """
         for robot in self._unstretched(target):
             try:
@@ -89,7 +89,7 @@ class PoseFinder:
         widened = part.widened(target)
         whole = self._given_whole(target, widened, reference)
         closed = self._closed(whole, q, reference, locked, searching=widened is target)
-        if isinstance(closed, Refusal) and widened is not target:  # not with what it had better keep, or far away
+        if isinstance(closed, Refusal) and widened is not target:  # without the retained coordinates, or far away
             narrow = self._closed(target, q, reference, locked)
             if not isinstance(narrow, Refusal) or narrow.closes:
                 closed = self._closed(whole, q, reference, locked)
@@ -106,7 +106,7 @@ class PoseFinder:
         return near
 
     def _unstretched(self, target: Target) -> Iterator[Robot]:
-        """The same robot with elastic couplings held: all, and where these cannot rest together the others."""
+        """Return the robot with elastic couplings held: all, or those that can be unstretched together."""
         if self.robot.at_rest is not None:
             yield self.robot.at_rest
             stretched = coupling_order(self.robot, target, target).stretched
@@ -115,7 +115,7 @@ class PoseFinder:
                 yield others
 
     def _whole(self, target: Target, q: Array, reference: Array | None) -> Target | None:
-        """`whole`, unless what is named moves what it would keep."""
+        """Return `whole`, or None if it contradicts the target."""
         wider = self.whole(target, q)
         return None if wider is not None and reference is not None and self.contradicts(wider) else wider
 
@@ -128,7 +128,7 @@ class PoseFinder:
         wider: Target | None = None,
         searching: bool = True,
     ) -> Array | Refusal:
-        """Closed positions at a target, near `q`; at the `wider` one where they exist."""
+        """Return closed positions at a target near `q`, at the `wider` target if they exist."""
         assembler, last = self.robot.assembler, target if wider is None or reference is None else wider
         if wider is not None:
             row_count = len(wider.fixed) + sum(frame.size for frame in wider.frames)
@@ -140,16 +140,16 @@ class PoseFinder:
         return replace(result, target=target) if isinstance(result, Refusal) else result
 
     def whole(self, target: Target, q: Array) -> Target | None:
-        """The target with what it leaves open about the same body, or about the motors, kept; None if nothing is."""
+        """Return the target completed for the same body or the motors, or None if it is complete."""
         return complete_end_effector(self.robot.tree, self.robot.actuated, target, q)
 
     def contradicts(self, target: Target) -> bool:
-        """Whether conditions of a target contradict each other but at single poses."""
+        """Return whether conditions of a target contradict each other except at single poses."""
         finder = self.robot.undeformed.pose_finder
         return finder._free_part(finder.robot.home).contradicts(target)  # elastic couplings may be stretched
 
     def _given_whole(self, target: Target, widened: Target, reference: Array) -> Target:
-        """`widened` by coordinates of the platform where it keeps all of them: then the legs stand apart."""
+        """Return `widened` with all platform coordinates if it keeps them all, which decouples the legs."""
         wider = self.whole(target, reference)
         if widened is target or not widened.frames or wider is None or wider.frames:
             return widened
@@ -160,12 +160,12 @@ class PoseFinder:
     # -- what a target leaves free ---------------------------------------------------------------------
 
     def leaves_free(self, coordinates: Mapping[str, float]) -> bool:
-        """Whether values of coordinates (m, rad) and other conditions leave motions of the robot free."""
+        """Return whether values of coordinates (m, rad) and other conditions leave motions of the robot free."""
         finder = self._at_rest
         return finder.is_free(finder.read(coordinates))
 
     def loose(self, coordinates: Mapping[str, float]) -> bool:
-        """Whether positions of frames (m, rad) leave motions free in which the frames cannot keep their orientation."""
+        """Return whether positions of frames (m, rad) allow motions that change the orientation of the frames."""
         finder = self._at_rest
         target = finder.read(coordinates)
         return finder.is_free(target) and finder.free_part.widened(target) is target
@@ -173,10 +173,10 @@ class PoseFinder:
     def path_motion(
         self, coordinates: Mapping[str, float], q: Array, derivatives: Callable[[PoseRows], tuple[Array, Array]]
     ) -> tuple[Array, Array]:
-        """All rates and accelerations where a path passes a pose `q` that conditions on `coordinates` specify.
+        """Return all rates and accelerations along a path through a pose `q` by conditions on `coordinates`.
 
-        `derivatives` has the first and second one of the rows of each condition, by the way along the path. Of what the
-        conditions leave free they are those of the nearest pose; its accelerations are missing (nan).
+        `derivatives` has the first and second derivative of the rows of each condition by the path length. Free
+        motions are those of the nearest pose, with accelerations nan.
         """
         target = with_fixed_rows(self.robot.tree, self.read(coordinates))
         part = self.free_part
@@ -193,7 +193,7 @@ class PoseFinder:
 
     @property
     def free_part(self) -> FreePart:
-        """How what a pose leaves free follows, from home on."""
+        """The rule for free motions of poses, from home."""
         return self._free_part(self.robot.home, self._at_rest.robot.closures)
 
     def _free_part(self, reference: Array, closures: Closures | None = None) -> FreePart:
@@ -204,12 +204,12 @@ class PoseFinder:
 
     @cached_property
     def _nearby(self) -> tuple[Array, ...]:
-        """Poses beside home, where rows have the rank that they have in general; of robots without loops too."""
+        """Poses near home at which rows have their general rank, also for robots without loops."""
         rigid = self.robot.undeformed
         return rigid.reference_poses[1:] if self.robot.closures.size else tuple(open_poses_beside(rigid, rigid.free))
 
     def is_free(self, target: Target) -> bool:
-        """Whether there are fewer conditions than freedoms, or some of them repeat others wherever the robot is."""
+        """Return whether conditions are fewer than the degrees of freedom, or repeat each other everywhere."""
         if self._count(target) < self.robot.undeformed.freedoms:
             return True
         key = (target.fixed, tuple(row.general_key for row in target.frames))
@@ -225,12 +225,12 @@ class PoseFinder:
         return len(self._words(target))
 
     def _words(self, target: Target) -> list[str]:
-        """One for each condition; of conditions on one direction some are empty."""
+        """Return a word for each condition; some conditions on one direction are empty."""
         words = [self.robot.tree.rate_names[k] for k in sorted(target.fixed)]
         return words + [word for frame in target.frames for word in frame.words(self.robot.tree.planar)]
 
     def _explained(self, refusal: Refusal | None, q: Array) -> ParflexError:
-        """The error of a refusal, unless joint values contradict couplings or conditions contradict each other."""
+        """Return the error for a refusal, with contradictions of couplings or conditions first."""
         assert refusal is not None and refusal.target is not None
         error, tree = refusal.error(), self.robot.tree
         if not isinstance(error, UnreachableError):
@@ -249,7 +249,7 @@ class PoseFinder:
         if excess > 0 and not self.robot.assembler.can_start_towards(target, self.robot.home, locked):
             condition_names, freedoms = (
                 ", ".join(filter(None, names)),
-                count_of(self.robot.undeformed.freedoms, "freedom"),
+                degrees_of_freedom(self.robot.undeformed.freedoms),
             )
             error.message = (
                 f"{len(names)} conditions are given ({condition_names}), but the robot has {freedoms}, and the "

@@ -36,20 +36,20 @@ def independent_rates(robot: Robot) -> Array:
 
 
 def home_partition(robot: Robot) -> Partition:
-    """The rates that are independent at home; of a robot in pieces those that its beams leave so."""
+    """Return the independent rates at home; for a robot cut at its beams those of its pieces."""
     substructures = find_substructures(robot) if robot.tree.elastic else None
     return Configuration(robot, robot.home).reduction.partition if substructures is None else substructures.partition
 
 
 def named_partition(robot: Robot, independent: Sequence[str]) -> Partition:
-    """All other free rates depend on the named ones; of the rows there are as many as dependent rates."""
+    """Return the partition with the named independent rates; raise unless the closures determine the others."""
     chosen = {robot.tree.rate_names.index(name) for name in independent}
     dependent = np.array([k for k in robot.free if k not in chosen], dtype=int)
     return Partition(np.arange(len(dependent)), dependent, np.array(sorted(chosen), dtype=int))
 
 
 def motor_partition(robot: Robot) -> Partition:
-    """The motors among the independent rates, however large their condition number is."""
+    """Return the partition with the motors independent, at any condition number."""
     J = mobility.scaled_jacobian(robot.closures, robot.home)
     passive = np.array([k for k in robot.free if k not in set(robot.actuated)], dtype=int)
     if mobility.rank(J[:, passive]) < robot.mobility.rank:
@@ -64,7 +64,7 @@ def motor_partition(robot: Robot) -> Partition:
 
 
 def has_motors(robot: Robot, partition: Partition) -> bool:
-    """Whether all motor rates are independent."""
+    """Return whether all motor rates are independent."""
     return set(robot.actuated) <= set(partition.independent.tolist())
 
 

@@ -1,4 +1,4 @@
-"""Rates and accelerations of all joints from requested ones.
+"""Compute rates and accelerations of all joints from requested ones.
 
 Requested rates are rows without units. With the motions that the closures allow as columns of N, requested values v are
 possible if v = A s has a solution, where A = rows N. Requested accelerations are reduced by the part that the rates
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from parflex.robot.configuration import Configuration
 
 Array = np.ndarray
-ROUNDING = 1e-12  # rad/s, typical lengths per s, and per s2: rounding of rates of order one is zero
-KEPT = 1e-9  # of the size of a block: what is left of it after the earlier ones, if smaller, says nothing
+ROUNDING = 1e-12  # rad/s, characteristic lengths per s and s2: rounding of rates of order one
+KEPT = 1e-9  # relative size of a block below which its remainder after earlier blocks is rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,8 +42,9 @@ class Bias(Record):
 class RequestedRates:
     """Rates, or accelerations with a `bias`, of joints by number and of components of frames by name.
 
-    `rows` are those of the components per unit of all rates and `values` the components less their bias, both divided
-    by `units`: 1 for rotations, the typical length for translations, so that a robot of any size has equal rows.
+    `rows` are those of the components per unit of all rates and `values` the components less their bias, both
+    divided by `units`: 1 for rotations, the characteristic length for translations, so that robots of any size have
+    equal rows.
     """
 
     def __init__(
@@ -75,12 +76,12 @@ class RequestedRates:
 
     @property
     def block(self) -> PriorityBlock:
-        """Rows and values, with the size of rows that are rounding."""
+        """Rows and values, with the rounding level of the rows."""
         return PriorityBlock(self.rows, self.values, self.resolution)
 
     @cached_property
     def resolution(self) -> float:
-        """Limit of singular values of rows, and of residuals, that are rounding; open loops turn allowed motions."""
+        """Singular values of rows and residuals that are rounding; open loops rotate the allowed motions."""
         J, rank = self.here.scaled_closure_jacobian[:, self.here.robot.free], self.here.robot.mobility.rank
         error = self.here.closure_error / self.here.robot.tree.length * mobility.condition(J, rank) if rank else 0.0
         return max(mobility.RANK_TOLERANCE, error)
@@ -93,7 +94,7 @@ class RequestedRates:
 
     @property
     def resting(self) -> list[PriorityBlock]:
-        """What is to rest, in falling priority: deformations, the first frame, motors, all coordinates."""
+        """Rows to minimise by priority: deformations, the first frame, motors, all coordinates."""
         here, tree = self.here, self.here.robot.tree
         every = np.eye(tree.n) / tree.rate_units
         b = np.zeros(tree.n) if self.bias is None else self.bias.b
@@ -101,7 +102,7 @@ class RequestedRates:
         if self.frames or not self.joints:
             frame = next(iter(self.frames), tree.end_effector)
             rows, drift = here.frame_rows(frame), self.frame_bias(frame)
-            zero = KEPT * tree.length  # a frame that cannot move, or cannot turn, has rows of rounding
+            zero = KEPT * tree.length  # a frame that cannot translate or rotate has rows of rounding
             blocks += [PriorityBlock(rows[:3], -drift[:3], zero)]
             blocks += [PriorityBlock(rows[3:] * tree.length, -drift[3:] * tree.length, zero)]
         motors = every[list(here.robot.actuated)]
@@ -115,7 +116,7 @@ class RequestedRates:
         return self.here.J @ solution[self.here.reduction.partition.independent]
 
     def refuse_contradicted(self) -> None:
-        """Raise where rates or accelerations of joints contradict couplings; locked joints rest."""
+        """Raise if rates or accelerations of joints contradict couplings or move locked joints."""
         robot = self.here.robot
         joint_rates = {**dict.fromkeys(robot.locked, 0.0), **self.joints}
         conflict = contradiction(robot.closures.constraints, robot.tree, joint_rates, offsets=False)
@@ -124,7 +125,7 @@ class RequestedRates:
             raise InputError(text, key=self.key, value=conflict.joint, hint=conflict.hint)
 
     def _refuse(self, missed: Array) -> None:
-        """Raise where the mechanism cannot have the requested components together."""
+        """Raise if the mechanism cannot have the requested components together."""
         size, tree = (
             np.linalg.norm(self._given / self.units) + np.linalg.norm(self._drift / self.units),
             self.here.robot.tree,
@@ -153,7 +154,7 @@ class RequestedRates:
         raise InputError(text, key=self.key, value=requested_value, hint=hint)
 
     def _describe_freedom(self, number: int) -> str:
-        """Describe what the frame of a component, or the mechanism, can do at this pose."""
+        """Describe the possible motions of the frame of a component, or of the mechanism, at this pose."""
         if number < len(self.joints):
             return f"the mechanism has {count_of(self.here.motions.shape[1], 'degree')} of freedom here"
         tree, (frame, _) = self.here.robot.tree, self._parts[number - len(self.joints)]
@@ -185,7 +186,7 @@ def _part(tree: Tree, component: int) -> str:
 
 
 class PriorityBlock(NamedTuple):
-    """Conditions `rows` x = `values`. Singular values below `zero` are rounding; None: below `KEPT` of the largest."""
+    """Conditions `rows` x = `values`; singular values below `zero` (None: relative `KEPT`) are rounding."""
 
     rows: Array
     values: Array
@@ -193,10 +194,10 @@ class PriorityBlock(NamedTuple):
 
 
 def solve_by_priority(basis: Array, blocks: Sequence[PriorityBlock]) -> tuple[Array, list[Array]]:
-    """The combination x = basis s with the rows of each block nearest to its values in turn, and what each misses.
+    """Return x = basis s nearest to the values of each block in turn, and the residual of each.
 
-    Rows of a block are comparable with each other (squares of them are added), blocks need not be. Values may have
-    columns, which are solved side by side.
+    Rows of a block are comparable with each other (their squares are added), blocks need not be. Values may have
+    columns, which are solved together.
     """
     columns = blocks[0][1].shape[1:] if blocks else ()
     s, null, missed = np.zeros((basis.shape[1], *columns)), np.eye(basis.shape[1]), []
@@ -215,8 +216,8 @@ def solve_by_priority(basis: Array, blocks: Sequence[PriorityBlock]) -> tuple[Ar
 
 
 def matrix_root(matrix: Array) -> Array:
-    """Rows whose squares add up to x^T matrix x, for a matrix without negative eigenvalues."""
-    size = np.sqrt(np.maximum(np.diag(matrix), 0.0))  # entries of kilograms beside those of kg m^2: first made alike
+    """Return rows whose squares add up to x^T matrix x, for a positive semidefinite matrix."""
+    size = np.sqrt(np.maximum(np.diag(matrix), 0.0))  # scales kg and kg m^2 to equal size
     size[size == 0.0] = 1.0
     values, vectors = np.linalg.eigh(matrix / np.outer(size, size))
     positive = values > 1e-14 * max(float(values.max(initial=0.0)), 1e-300)

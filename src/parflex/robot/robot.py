@@ -1,4 +1,4 @@
-"""A loaded robot: description, tree, closures, actuation and working mode."""
+"""Represent a loaded robot: description, tree, closures, actuation and working mode."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from parflex.closure.leg_geometry import drive_springs
 from parflex.closure.partition import choose_partition, refuse_other_branch
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexError, SingularError, did_you_mean
-from parflex.records import Answer, Record, brief, count_of, name_list
+from parflex.records import Answer, Record, brief, count_of, degrees_of_freedom, name_list
 from parflex.recursion.kinematics import pose
 from parflex.robot.gearing import Gearing, find_gearing
 from parflex.robot.home import Mobility, find_home, mobility_with, poses_beside, start_warnings
@@ -42,11 +42,12 @@ FORCES = {"rad": "N m", "m": "N"}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WrittenRobot(Record):
-    """What a robot was loaded from: its whole table, what was set in it included, payload and refinement.
+    """Origin of a robot: its whole table, settings included, payload and refinement.
 
-    `files` are all that were read: its own, those that it extends, and those of its bodies. Of the `rigid` version of
-    a robot the table is that of the flexible one. `nodes` are places of beams, such as `arm@0.37`, that are nodes
-    beside those of the file. `tree` is the tree as built: a robot with another tree has other numbers than its file.
+    `files` are all files that were read: its own, extended files, and those of bodies. The table of a `rigid`
+    version is that of the flexible robot. `nodes` are places of beams, such as `arm@0.37`, that are nodes in
+    addition to those of the file. `tree` is the tree as built: a robot with another tree has other numbers than its
+    file.
     """
 
     table: dict[str, Any]
@@ -59,7 +60,7 @@ class WrittenRobot(Record):
 
 
 class RobotCache(dict[Any, Any]):
-    """Values of one robot, which live as long as the robot. Copies, also pickled ones, start with none."""
+    """Values cached for the lifetime of one robot; copies, also pickled ones, start empty."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,8 +74,8 @@ class RobotCache(dict[Any, Any]):
 class Robot(Answer):
     """A robot with a chosen `actuation` and `working_mode` (`mode`), made by `load`.
 
-    `description` is what its `file` says, `tree` and `closures` what is made of it; `actuated`, `locked` and `sensed`
-    are numbers of rates, `diagnostics` what is unusual about it, `written` the table it was loaded from.
+    `description` is the content of its `file`, `tree` and `closures` follow from it; `actuated`, `locked` and
+    `sensed` are numbers of rates, `diagnostics` its warnings, `written` the table it was loaded from.
     """
 
     description: schema.RobotFile
@@ -89,7 +90,7 @@ class Robot(Answer):
     mode: schema.WorkingMode = field(default_factory=schema.WorkingMode, repr=False)
     sensed: tuple[int, ...] = ()  # rates of passive joints with a sensor
     written: WrittenRobot | None = field(default=None, repr=False, compare=False)  # what it was loaded from
-    # of a robot that stands and moves alike; `replace` drops them, so that each copy says what it has in common
+    # of a robot with equal kinematics; `replace` drops them, so each copy states what it shares
     known_home: InitVar[Array | None] = None
     known_mobility: InitVar[Mobility | None] = None
     _known: tuple[Array | None, Mobility | None] = field(init=False, repr=False, compare=False)
@@ -102,22 +103,22 @@ class Robot(Answer):
 
     @property
     def refine(self) -> int:
-        """Into how many each element of the file is divided."""
+        """Number of elements per element of the file."""
         return 1 if self.written is None else self.written.elements
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Places of beams that are nodes beside those of the file."""
+        """Places of beams that are nodes in addition to those of the file."""
         return () if self.written is None else self.written.nodes
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Files that it was loaded from."""
+        """Files of the robot."""
         return () if self.written is None else self.written.files
 
     @property
     def payload(self) -> tuple[float, ...] | None:
-        """Mass (kg) and place (m) of what was mounted on the end effector."""
+        """Mass (kg) and place (m) of the payload on the end effector."""
         return None if self.written is None else self.written.payload
 
     @property
@@ -136,7 +137,7 @@ class Robot(Answer):
         return [self.tree.rate_names[k] for k in self.sensed]
 
     def sensing(self, joints: Sequence[str]) -> Robot:
-        """The same robot, at the same home, with sensors in the passive `joints`; none: the motors' sensors alone."""
+        """Return the same robot, at the same home, with sensors in passive `joints` in addition to the motors."""
         sensed = sensed_rates(self.tree, joints, self.actuated, self.locked)
         return replace(self, sensed=sensed, known_home=self.home)  # sensors do not move a robot
 
@@ -147,7 +148,7 @@ class Robot(Answer):
 
     @cached_property
     def assembler(self) -> Assembler:
-        """Finds poses of this robot in its working mode."""
+        """Solver of closed poses in the working mode."""
         return Assembler(self.tree, self.closures, dict(self.mode.signs), self.preference)
 
     @cached_property
@@ -164,27 +165,27 @@ class Robot(Answer):
 
     @cached_property
     def frames_with_start(self) -> set[str]:
-        """Frames of which the file or the working mode says where they start."""
+        """Frames whose start the file or the working mode states."""
         return {frame.name for frame in self.description.frame if frame.start} | set(self.mode.start)
 
     @cached_property
     def drive_springs(self) -> tuple[int, ...]:
-        """Links on a spring right behind a joint of the same axis: at rest in every pose."""
+        """Links on a spring right behind a joint of the same axis, unstretched in every pose."""
         return drive_springs(self.tree, self.closures)
 
     @cached_property
     def gearing(self) -> Gearing:
-        """Which rates are those of rotors, and units of all rates, those of rotors behind their gears."""
+        """The rates of rotors, and units of all rates, those of rotors behind their gears."""
         return find_gearing(self.tree, self.closures)
 
     @cached_property
     def deformations(self) -> tuple[int, ...]:
-        """Rates that are zero as long as nothing deforms: of elastic bodies and of springs of elastic drives."""
+        """Rates that are zero without deformation: of elastic bodies and of springs of elastic drives."""
         return (*self.tree.elastic, *(self.tree.links[number].v.start for number in self.drive_springs))
 
     @cached_property
     def home(self) -> Array:
-        """Positions of the pose `home` (or of the start values, closed); every answer starts from it: read only."""
+        """Positions of the pose `home` (or of the closed start values), the start of all solutions; read-only."""
         known_home, _ = self._known
         q = find_home(self) if known_home is None else known_home
         q.setflags(write=False)
@@ -192,27 +193,27 @@ class Robot(Answer):
 
     @cached_property
     def pose_finder(self) -> PoseFinder:
-        """Finds the poses that are asked for."""
+        """Solver of requested poses."""
         return PoseFinder(self)
 
     def start_warnings(self) -> list[Diagnostic]:
-        """Diagnostics of motors that the loops leave far from where they are said to start, and on couplings."""
+        """Return diagnostics of motors far from their stated start, and of couplings."""
         return start_warnings(self)
 
     def derived(self, key: Any, make: Callable[[], T]) -> T:
-        """What follows from this robot, by `key`; `make` is called once."""
+        """Return a value that depends on this robot only, by `key`; `make` is called once."""
         if key not in self.cache:  # two threads may both make it: they make the same
             self.cache[key] = make()
         value: T = self.cache[key]
         return value
 
     def on_tree(self, tree: Tree) -> Robot:
-        """The same robot on another `tree` with the same coordinates, whose loops close and move alike."""
+        """Return the same robot on another `tree` with equal coordinates and closures."""
         closures = replace(self.closures, tree=tree)
         return replace(self, tree=tree, closures=closures, known_home=self.home, known_mobility=self.known[1])
 
     def locking(self, rates: Collection[int]) -> Robot:
-        """The same robot, at the same home, with the joints of `rates` (numbers) locked. Made once for each choice."""
+        """Return the same robot, at the same home, with joints of `rates` (numbers) locked; cached for each choice."""
         locked = self.locked | frozenset(rates)
         actuated = tuple(k for k in self.actuated if k not in locked)
         return self.derived(
@@ -222,10 +223,10 @@ class Robot(Answer):
     def assemble(
         self, given: str | Mapping[str, float] | Sequence[float] | Array | None = None, near: Array | None = None
     ) -> Array:
-        """Positions of all coordinates (m, rad) at a pose.
+        """Return the positions of all coordinates (m, rad) at a pose.
 
-        `given` is the name of a pose of the file, coordinates by name, or an array of them (m, rad), None home; `near`
-        are all positions of a pose to start from, None home.
+        `given` is the name of a pose of the file, coordinates by name, an array of them (m, rad), or None for
+        home; `near` are all positions of the start pose, None for home.
         """
         if given is None or (isinstance(given, str) and given == "home"):
             return self.home.copy()
@@ -246,11 +247,11 @@ class Robot(Answer):
 
     @cached_property
     def at_rest(self) -> Robot | None:
-        """The same robot with elastic couplings held where they do not stretch; None where there are none."""
+        """The same robot with elastic couplings held unstretched, or None without elastic couplings."""
         return self.resting_but(frozenset())
 
     def resting_but(self, stretched: frozenset[str]) -> Robot | None:
-        """The same but for couplings by the names `stretched`, which are free; None where no other is left."""
+        """Return the robot with elastic couplings held except `stretched`, or None if no other is left."""
         unstretched = tuple(row for row in unstretched_rows(self.tree) if row.name not in stretched)
         if not unstretched:
             return None
@@ -298,7 +299,7 @@ class Robot(Answer):
 
     @cached_property
     def independent_rates(self) -> tuple[int, ...]:
-        """Numbers of the independent rates: those of its programs; where home is singular, of a pose nearby."""
+        """Numbers of the independent rates of programs, or of a nearby pose if home is singular."""
         from parflex.robot.program_rates import independent_rates  # which takes robots
 
         try:
@@ -313,60 +314,60 @@ class Robot(Answer):
         raise singular
 
     def close(self, q: Any) -> Array:
-        """Closed positions near `q`: all coordinates, or the independent ones alone; a leading axis is a batch."""
+        """Return closed positions near `q`, with all or the independent coordinates; a leading axis is a batch."""
         return close_positions(self, q)
 
     def position_rates(self, q: Any, qd: Any) -> Array:
-        """Time derivatives of all positions `q` at all rates `qd`; a leading axis is a batch."""
+        """Return time derivatives of all positions `q` at all rates `qd`; a leading axis is a batch."""
         return evaluate_batch(self.tree.position_rates, (q, "q", self.nq), (qd, "qd", self.nv))
 
     def rate_changes(self, qd: Any, qdd: Any) -> Array:
-        """Time derivatives of all rates `qd` at all accelerations `qdd`; a leading axis is a batch."""
+        """Return time derivatives of all rates `qd` at all accelerations `qdd`; a leading axis is a batch."""
         return evaluate_batch(self.tree.rate_changes, (qd, "qd", self.nv), (qdd, "qdd", self.nv))
 
     @cached_property
     def cache(self) -> RobotCache:
-        """Values and programs that were computed for this robot, by what was requested."""
+        """Values and programs computed for this robot, by request."""
         return RobotCache()
 
     # -- how it moves ----------------------------------------------------------------------------------
 
     @cached_property
     def is_underactuated(self) -> bool:
-        """Whether motors are fewer than freedoms, and each of them moves the robot."""
-        from parflex.robot.configuration import Configuration  # which stands on this module
+        """Whether motors are fewer than degrees of freedom, and each moves the robot."""
+        from parflex.robot.configuration import Configuration  # which imports this module
 
         return Configuration(self, self.home).is_underactuated_here
 
     @property
     def driven_by_motors(self) -> bool:
-        """Whether inverse models take accelerations of the motors alone: bodies deform, or motors are too few."""
+        """Whether inverse models take motor accelerations alone, because bodies deform or motors are too few."""
         return bool(self.tree.elastic) or self.is_underactuated
 
     @cached_property
     def mobility(self) -> Mobility:
-        """Rank at home and at a random pose nearby: the larger is the true one, home may be special."""
+        """Larger of the ranks at home and at a random pose nearby, because home may be singular."""
         _, known_mobility = self._known
         return mobility_with(self, self.locked) if known_mobility is None else known_mobility
 
     @property
     def freedoms(self) -> int:
-        """Number of independent motions."""
+        """Number of degrees of freedom."""
         return self.mobility.freedoms(len(self.free))
 
     @property
     def undeformed(self) -> Robot:
-        """The same robot as long as nothing deforms."""
+        """The same robot without deformation."""
         return self.locking(self.deformations) if self.deformations else self
 
     @property
     def known(self) -> tuple[Array | None, Mobility | None]:
-        """Home and mobility, as far as they were found."""
+        """Home and mobility, if computed."""
         return self.__dict__.get("home", self._known[0]), self.__dict__.get("mobility", self._known[1])
 
     @cached_property
     def reference_poses(self) -> tuple[Array, ...]:
-        """Home and closed poses nearby: what holds at all of them holds in general."""
+        """Home and closed poses nearby, which together show general properties."""
         return (self.home, *poses_beside(self, self.free))
 
     @cached_property
@@ -383,16 +384,16 @@ class Robot(Answer):
         return sizes
 
     def regular_closure_norm(self) -> float:
-        """Largest singular value of the scaled closures at regular poses."""
+        """Return the largest singular value of the scaled closures at regular poses."""
         return float(self._usual_sizes[0])
 
     def regular_actuation_norm(self) -> float:
-        """Largest singular value of the motors' rates per allowed motion at regular poses."""
+        """Return the largest singular value of motor rates per allowed motion at regular poses."""
         return float(self._usual_sizes[1])
 
     @cached_property
     def preference(self) -> Array:
-        """Which rates had better depend on others: passive joints and tips of beams, motors, free bodies, modes."""
+        """Preference of rates as dependent: passive joints and tips of beams, motors, free bodies, modes."""
         weights = np.ones(self.tree.n)
         weights[list(self.actuated)] = 0.1
         for link in self.tree.links:
@@ -418,13 +419,13 @@ class Robot(Answer):
 
 
 def frames_at(robot: Robot, q: Array) -> dict[str, tuple[Array, Array]]:
-    """World position and rotation matrix of every frame and point."""
+    """Return world position and rotation matrix of every frame and point."""
     at = pose(robot.tree, q)
     return {name: at.of(place)[::-1] for name, place in robot.tree.places.items()}
 
 
 def file_frame(robot: Robot, link: str) -> str:
-    """The frame of the file that an element of a beam belongs to."""
+    """Return the frame of the file that a beam element belongs to."""
     names = {frame.name for frame in robot.description.frame}
     link = link.partition(INSIDE)[0]
     while link not in names and "." in link:
@@ -433,12 +434,12 @@ def file_frame(robot: Robot, link: str) -> str:
 
 
 def axis_names(frame: schema.Frame) -> tuple[str, ...]:
-    """Names of the links of the joint of a frame: a universal or cylindrical joint has two."""
+    """Return the names of the links of the joint of a frame; universal and cylindrical joints have two."""
     return (f"{frame.name}.1", f"{frame.name}.2") if frame.joint in TWO_AXES else (frame.name,)
 
 
 def marked_rates(description: schema.RobotFile, tree: Tree, excluded: Collection[int]) -> tuple[int, ...]:
-    """Rates that the file marks as sensed, without those that the actuation moves or locks."""
+    """Return the sensed rates of the file, except those that the actuation moves or locks."""
     rates: list[int] = []
     for frame in description.frame:
         marks = frame.sensed if isinstance(frame.sensed, tuple) else (frame.sensed,) * 2
@@ -450,7 +451,7 @@ def marked_rates(description: schema.RobotFile, tree: Tree, excluded: Collection
 def sensed_rates(
     tree: Tree, joints: Sequence[str], actuated: Collection[int], locked: Collection[int]
 ) -> tuple[int, ...]:
-    """Rates of passive joints by name; an actuated or locked joint needs no further sensor."""
+    """Return the rates of passive joints by name; raise for actuated or locked joints."""
     known = {link.name: link.v.start for link in tree.links if link.joint.one_axis}
     chosen: list[int] = []
     for name in [joints] if isinstance(joints, str) else joints:
@@ -466,15 +467,15 @@ def sensed_rates(
 
 
 def effort_units(robot: Robot) -> dict[str, str]:
-    """Unit of the effort of each motor."""
+    """Return the unit of the effort of each motor."""
     tree = robot.tree
     units = {tree.rate_names[k]: tree.links[tree.link_of_rate[k]].joint.unit for k in range(tree.n)}
     return {name: FORCES.get(unit, "N or N m") for name, unit in units.items()}
 
 
 def freedoms_of(robot: Robot) -> str:
-    """The number of freedoms of the undeformed robot; a robot that cannot be assembled still prints."""
+    """Return the degrees of freedom of the undeformed robot, or a text if it cannot be assembled."""
     try:
-        return count_of(robot.undeformed.freedoms, "freedom")
+        return degrees_of_freedom(robot.undeformed.freedoms)
     except (ParflexError, np.linalg.LinAlgError):
-        return "freedoms not known"
+        return "unknown degrees of freedom"

@@ -1,4 +1,4 @@
-"""States as arrays: order of coordinates, checks, closed positions, values of coupled joints.
+"""Read states as arrays: order of coordinates, checks, closed positions, values of coupled joints.
 
 An array has one number per coordinate, in the order of `robot.coordinates` or `robot.rates`. An array as long as
 `robot.independent` has the independent coordinates alone; the others follow from the loops. Errors name the coordinate.
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from parflex.robot.robot import Robot
 
 Array = np.ndarray
-OPEN = 1e-8  # typical lengths by which loops may be open, and by which quaternions may miss the length 1
-SINGLE = 100.0  # times that for arrays in single precision, which cannot close loops better than to 1e-7
-SAME = 1e-8  # of values and of entries of rows without units: rounding
+OPEN = 1e-8  # opening of loops in characteristic lengths, and error of quaternion lengths, that is an error
+SINGLE = 100.0  # factor on OPEN for arrays in single precision, which close loops to 1e-7
+SAME = 1e-8  # relative difference of values that is rounding
 
 
 def evaluate_batch(function: Callable[[Array, Array], Array], *arguments: tuple[Any, str, int]) -> Array:
-    """What a function of two arrays gives for one state, or for each of a batch."""
+    """Evaluate a function of two arrays for one state, or for each state of a batch."""
     arrays = {}
     for value, key, length in arguments:
         arrays[key] = array = as_numbers(value, key)
@@ -49,7 +49,7 @@ def evaluate_batch(function: Callable[[Array, Array], Array], *arguments: tuple[
 
 
 def common_batch(arrays: Mapping[str, Array | None]) -> int | None:
-    """Number of states of arrays with a leading axis, None where no array has one; a single state serves all others."""
+    """Return the number of states of arrays with a leading axis, or None; single states are broadcast."""
     sizes = {name: len(array) for name, array in arrays.items() if array is not None and array.ndim == 2}
     longest = max(sizes, key=lambda name: (sizes[name] != 1, sizes[name]), default="")
     for name in sizes:
@@ -65,7 +65,7 @@ def _shape_error(array: Array, key: str, desired: str, hint: str) -> InputError:
 
 
 def as_numbers(value: Any, key: str) -> Array:
-    """An array of floats, finite or not; text, flags, complex numbers and ragged lists are refused."""
+    """Return an array of floats; raise for text, flags, complex numbers and ragged lists."""
     try:
         array = np.asarray(value)
         if array.dtype == object:  # of numbers such as fractions
@@ -79,7 +79,7 @@ def as_numbers(value: Any, key: str) -> Array:
 
 
 class ToleranceFactors(NamedTuple):
-    """How many times farther than in double precision positions, rates and accelerations may be from closed."""
+    """Factors on the closure tolerances of positions, rates and accelerations, relative to double precision."""
 
     positions: float = 1.0
     rates: float = 1.0
@@ -87,25 +87,25 @@ class ToleranceFactors(NamedTuple):
 
 
 def tolerance_factors(q: Any, qd: Any = None, qdd: Any = None) -> ToleranceFactors:
-    """What the precision of each array allows; rates also miss the loops by what positions do."""
+    """Return the factors for the precision of each array; rates also include errors of positions."""
     return ToleranceFactors(tolerance_factor(q), tolerance_factor(q, qd), tolerance_factor(q, qd, qdd))
 
 
 def tolerance_factor(*arrays: Any) -> float:
-    """How many times farther than in double precision something that follows from these arrays may be from closed."""
+    """Return the factor for quantities that follow from these arrays."""
     return SINGLE if any(isinstance(array, np.ndarray) and array.dtype == np.float32 for array in arrays) else 1.0
 
 
 def closed_positions(robot: Robot, positions: Any, factor: float | None = None) -> Array:
-    """All positions from an array of them, whose loops are closed; or of the independent ones, which are closed."""
+    """Return all positions from an array of all, whose loops must be closed, or of the independent ones."""
     q, limit = as_numbers(positions, "q"), OPEN * (tolerance_factor(positions) if factor is None else factor)
     if q.ndim != 1:
         hint = f"give {robot.nq} numbers, in the order of robot.coordinates"
-        raise _shape_error(q, "q", "and one pose is asked for", hint)
+        raise _shape_error(q, "q", "for one pose", hint)
     if len(q) != robot.nq:
         return close_positions(robot, q)
     refuse_infinite(q, "q")
-    for link in (link for link in robot.tree.links if link.joint.quaternion):  # others would stretch what they turn
+    for link in (link for link in robot.tree.links if link.joint.quaternion):  # others would scale vectors
         length = float(np.linalg.norm(q[link.q_quaternion]))
         if abs(length - 1.0) > limit:
             text = f"the quaternion of '{link.name}' has the length {length:.9g}, not 1"
@@ -115,7 +115,7 @@ def closed_positions(robot: Robot, positions: Any, factor: float | None = None) 
 
 
 def refuse_infinite(values: Array, key: str) -> None:
-    """Raise where an entry is not a finite number."""
+    """Raise if an entry is not a finite number."""
     if not np.isfinite(values).all():
         place = int(np.flatnonzero(~np.isfinite(values))[0])
         text, value = f"entry {place} of '{key}' is {values[place]}", float(values[place])
@@ -123,7 +123,7 @@ def refuse_infinite(values: Array, key: str) -> None:
 
 
 def _refuse_open_loops(robot: Robot, q: Array, limit: float) -> None:
-    """Raise where the positions do not close a loop: name it, and say how far it is open."""
+    """Raise if positions do not close a loop, with its name and opening."""
     at, length = pose(robot.tree, q), robot.tree.length
     openings = [float(np.linalg.norm(row.residual(at, length))) for row in robot.closures.rows]
     if max(openings, default=0.0) <= limit * length:
@@ -135,12 +135,12 @@ def _refuse_open_loops(robot: Robot, q: Array, limit: float) -> None:
     if isinstance(row, Coupling):
         off = abs(float(row.linear_residual(at)[0]))
         text = f"the positions contradict the coupling '{row.name}': '{row.joints[0]}' is off by {off:.3g} {row.unit}"
-        hint = f"it says {row.relation}; robot.close(q) gives fitting positions near q"
+        hint = f"it requires {row.relation}; robot.close(q) gives consistent positions near q"
     raise InputError(text, key="q", value=row.name, hint=hint)
 
 
 def close_positions(robot: Robot, positions: Any) -> Array:
-    """Closed positions near those given, or with the independent ones as given; a leading axis is a batch."""
+    """Return closed positions near the input, or with the input as independent ones; a leading axis is a batch."""
     q = as_numbers(positions, "q")
     if q.ndim == 2:
         rows = []
@@ -160,7 +160,7 @@ def close_positions(robot: Robot, positions: Any) -> Array:
 def wrong_length(
     robot: Robot, values: Array, key: str, full_length: int, names: str, others: str | None = None
 ) -> InputError:
-    """The error about an array that has no entry for each of `names`; None: nor one for each independent coordinate."""
+    """Return the error for an array of wrong length; `names` are its entries, `others` other accepted lengths."""
     few = len(robot.independent)
     usual = f", or {few} in the order of robot.independent" if few != full_length else ""
     hint = f"give {full_length} numbers in the order of {names}{usual if others is None else others}"
@@ -170,26 +170,26 @@ def wrong_length(
 def _nearest(robot: Robot, q: Array) -> Array:
     for link in (link for link in robot.tree.links if link.joint.quaternion):
         if (length := float(np.linalg.norm(q[link.q_quaternion]))) < OPEN:
-            hint = "(1, 0, 0, 0) turns nothing"
+            hint = "use (1, 0, 0, 0) for no rotation"
             raise InputError(f"the quaternion of '{link.name}' is zero", key="q", value=length, hint=hint)
     q = with_unit_quaternions(robot.tree, q)
     closed, error = robot.assembler.newton(q, robot.free, list(robot.closures.rows))
     if error <= CLOSED:
         return closed
-    text = f"no closed positions are near these: the loops stay open by {error * robot.tree.length:.3g} m"
+    text = f"loop closure did not converge from q (residual {error * robot.tree.length:.3g} m)"
     raise UnreachableError(text, key="q", hint="start nearer to a pose of the robot, such as robot.home")
 
 
 def _from_independent(robot: Robot, values: Array) -> Array:
-    """Positions of which the independent ones are given, the others in the working mode of home."""
+    """Return positions from the independent ones, in the working mode of home."""
     tree, position_values = robot.tree, {}
     rates = robot.independent_rates
     for value, k in zip(values, rates, strict=True):
         link = tree.links[tree.link_of_rate[k]]
         elastic = link.e_v.start <= k < link.e_v.stop
         if link.joint.quaternion is not None and not elastic:
-            text = f"'{link.name}' turns freely, so that its independent rates are no coordinates"
-            hint = f"give all {robot.nq} positions, with its quaternion, to robot.close(q)"
+            text = f"'{link.name}' is spherical: its rates do not define its position"
+            hint = f"pass all {robot.nq} positions, with its quaternion, to robot.close(q)"
             raise InputError(text, key="q", value=link.name, hint=hint)
         start = link.e.start - link.e_v.start if elastic else link.q.start - link.v.start
         position_values[start + k] = float(value)
@@ -199,7 +199,7 @@ def _from_independent(robot: Robot, values: Array) -> Array:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Contradiction(Record):
-    """Couplings that put a joint elsewhere than where it is given, with all other given joints."""
+    """Couplings that determine another value of a joint than the specified one."""
 
     couplings: tuple[Coupling, ...]
     joints: tuple[str, ...]  # given ones that they relate
@@ -209,7 +209,7 @@ class Contradiction(Record):
     unit: str
 
     def message(self, what: str, per: str = "") -> str:
-        """One sentence about `what` is given."""
+        """Return one sentence about the specified `what`."""
         names = quoted([coupling.name for coupling in self.couplings])
         single = len(self.couplings) == 1
         unit = f"{self.unit}{per}"
@@ -229,7 +229,7 @@ class Contradiction(Record):
 def contradiction(
     constraints: Sequence[Constraint], tree: Tree, known_values: Mapping[int, float], offsets: bool
 ) -> Contradiction | None:
-    """What couplings say against values `known_values` by rate: positions, with their offsets, or rates, without."""
+    """Return the contradiction of couplings with values by rate: positions with `offsets`, or rates without."""
     rows = [row for row in constraints if isinstance(row, Coupling)]
     if not rows:
         return None
@@ -259,7 +259,7 @@ def contradiction(
 
 
 def coupling_warnings(constraints: Sequence[Constraint], tree: Tree, stated: Sequence[Link]) -> list[Diagnostic]:
-    """Diagnostics of couplings that leave joints no motion, and of those that do not keep `stated` starts."""
+    """Return diagnostics of couplings that block joints, and of contradictions with `stated` starts."""
     rows, diagnostics = [row for row in constraints if isinstance(row, Coupling)], list[Diagnostic]()
     if len(rows) > 1:
         coupled = sorted({k for row in rows for k in row.rates})
@@ -277,5 +277,5 @@ def coupling_warnings(constraints: Sequence[Constraint], tree: Tree, stated: Seq
 
 
 def quoted(names: Sequence[str]) -> str:
-    """Names in quotes, for a sentence."""
+    """Return names in quotes, for a sentence."""
     return name_list([f"'{name}'" for name in names])

@@ -1,4 +1,4 @@
-"""A robot cut at its beams: substructures, closures as joints, independent rates.
+"""Cut a robot at its beams into substructures, with closures as joints and independent rates.
 
 A beam with all coordinates of its tip lets its two ends move independently, so a loop through it needs no equation. The
 cut leaves rigid pieces of links and joints, tied to each other by beams alone. One piece stands on the ground; each
@@ -35,12 +35,12 @@ from parflex.tree.tree import GROUND, Tree
 
 Array = np.ndarray
 PREFERENCES = ("root", "tip", "closure")
-EXACT = 1e-14  # entries of unit axes below this are rounding: exact zeros keep motions in and out of a plane apart
+EXACT = 1e-14  # entries of unit axes below this are rounding: exact zeros separate in-plane and out-of-plane motions
 
 
 @dataclass(frozen=True)
 class CutBeam:
-    """A beam from the link that carries it to the link at its tip; modes with both ends held have unknowns, `slots`."""
+    """A beam between two links; fixed-interface modes have the unknowns `slots`."""
 
     link: int
     tip: int
@@ -49,12 +49,12 @@ class CutBeam:
 
     @property
     def ends(self) -> int:
-        """How many of its coordinates are the motion of its tip."""
+        """Number of its coordinates that are the motion of its tip."""
         return self.body.size - self.body.held
 
     @cached_property
     def form(self) -> TwoNodeBeam:
-        """Its equations in the motions of its two ends."""
+        """Equations of the beam in the motions of its two ends."""
         form = self.body.two_node
         assert form is not None  # its coordinates are those of its tip, or it would not be cut
         return form
@@ -62,7 +62,7 @@ class CutBeam:
 
 @dataclass(frozen=True)
 class CutModal:
-    """A flexible body that is not cut, in the piece of its link; the coordinates that are not locked are unknowns."""
+    """A flexible body in the piece of its link, not cut; its unlocked coordinates are unknowns."""
 
     link: int
     body: Body
@@ -72,7 +72,7 @@ class CutModal:
 
 @dataclass(frozen=True)
 class CutConnection:
-    """Two links held together but for some motions: by a joint of the tree, a closure, or a node of a body."""
+    """Two links connected by a joint of the tree, a closure, or a node of a body."""
 
     first: int
     second: int
@@ -89,7 +89,7 @@ class CutConnection:
 
 @dataclass(frozen=True)
 class CutStep:
-    """How a link of a piece is reached from another over a tie, along it or against it."""
+    """Step from one link of a piece to another over a tie, forward or backward."""
 
     link: int
     source: int
@@ -100,7 +100,7 @@ class CutStep:
 
 @dataclass(frozen=True)
 class CutSubstructure:
-    """The link whose twist is unknown (the ground for what stands on it), and steps to the others."""
+    """The link whose twist is unknown (the ground for a fixed piece), and steps to the others."""
 
     reference: int
     slots: slice
@@ -122,7 +122,7 @@ class CutRobot:
 
 @dataclass(frozen=True)
 class DependentBeam:
-    """A closure that makes coordinates of a beam depend on the rest; of the beam, `kept` are given."""
+    """A closure that makes coordinates of a beam dependent; `kept` coordinates of the beam are independent."""
 
     closure: int
     beam: int
@@ -132,7 +132,7 @@ class DependentBeam:
 
 @dataclass(frozen=True)
 class Substructures(CutRobot):
-    """All pieces of a robot, its beams and closures, and which of its rates are independent."""
+    """All pieces of a robot, its beams and closures, and its independent rates."""
 
     given: tuple[DependentBeam, ...]
     partition: Partition
@@ -144,7 +144,7 @@ class Substructures(CutRobot):
 
     @property
     def groups(self) -> list[list[int]]:
-        """Unknowns that are eliminated together where alike ones share their functions: the twist of each piece."""
+        """Unknowns eliminated together, with functions shared by identical groups: the twist of each piece."""
         piece_groups = [
             list(range(piece.slots.start, piece.slots.stop)) for piece in self.pieces if piece.reference != GROUND
         ]
@@ -153,13 +153,13 @@ class Substructures(CutRobot):
 
 
 def find_substructures(robot: Robot, preferred: str = "root") -> Substructures | None:
-    """The pieces of a robot, or None; `preferred` chooses among equivalent ways, with the same independent rates."""
+    """Return the pieces of a robot, or None; `preferred` selects among equivalent choices."""
     result = substructures_or_reason(robot, preferred)
     return None if isinstance(result, str) else result
 
 
 def substructures_or_reason(robot: Robot, preferred: str = "root", at_any_cost: bool = False) -> Substructures | str:
-    """The pieces of a robot, or why it is not written in them; `at_any_cost` also where the general form is shorter."""
+    """Return the pieces of a robot or the reason against them; `at_any_cost` ignores the cost."""
     description = robot.description  # also of what is left out: the independent rates stay the same without it
     if robot.closures.constraints or robot.tree.springs or description.coupling:
         return "its joints are coupled"
@@ -205,7 +205,7 @@ def substructures_or_reason(robot: Robot, preferred: str = "root", at_any_cost: 
 
 
 def _is_free_rotation(cut: CutRobot, step: CutStep) -> bool:
-    """Whether this is a hinge or a ball without a motor: then the links on its two sides may be described apart."""
+    """Return whether a step is a passive hinge or ball joint, which decouples the axes of both links."""
     if step.tie.closure is not None:
         return cut.hinges[step.tie.closure].parts
     if step.tie.joint is None:
@@ -215,7 +215,7 @@ def _is_free_rotation(cut: CutRobot, step: CutStep) -> bool:
 
 
 def _references(robot: Robot, preferred: str) -> list[int]:
-    """Links in the order in which they are tried as the one that moves freely: platforms, then as `preferred` says."""
+    """Return candidate links for free motion in order: platforms, then `preferred`."""
     tree: Tree = robot.tree
     free = [j for j, link in enumerate(tree.links) if link.joint.moves_freely]
     tips = [(link.parent, j) for j, link in enumerate(tree.links) if link.node is not None]
@@ -231,12 +231,12 @@ def _references(robot: Robot, preferred: str) -> list[int]:
 
 
 def _choose(cut: CutRobot) -> tuple[DependentBeam, ...] | None:
-    """For each closure a beam on its path that no other closure has, the nearest to it if possible."""
+    """Return for each closure a beam on its path that no other closure uses, the nearest if possible."""
     options = [_options(cut, joint) for joint in cut.hinges]
     taken: dict[int, int] = {}  # closure of each beam
 
     def find(closure: int, tried: set[int]) -> bool:
-        """A beam for a closure; where all are taken, another closure goes to another of its beams."""
+        """Return a beam for a closure, reassigning other closures if all are taken."""
         untried = [b for _, b, _ in options[closure] if b not in tried]
         for b in sorted(untried, key=lambda b: b in taken):
             tried.add(b)
@@ -258,7 +258,7 @@ def _choose(cut: CutRobot) -> tuple[DependentBeam, ...] | None:
 
 
 def _options(cut: CutRobot, joint: ClosureJoint) -> list[tuple[int, int, bool]]:
-    """Beams in the loop of a closure, the nearest to it first: distance, beam, whether it hangs on the second place."""
+    """Return the beams in the loop of a closure, nearest first: distance, beam, whether on the second side."""
     tree, options = cut.robot.tree, []
     inside = set(joint.loop.links(tree))
     for from_first, place in ((True, joint.loop.second), (False, joint.loop.first)):
@@ -272,7 +272,7 @@ def _options(cut: CutRobot, joint: ClosureJoint) -> list[tuple[int, int, bool]]:
 
 
 def _kept(cut: CutRobot, beam: CutBeam, joint: ClosureJoint) -> tuple[int, ...] | None:
-    """Coordinates of a beam that say how far the closure at its end has moved."""
+    """Return the coordinates of a beam that determine the motion of the closure at its end."""
     at = pose(cut.robot.tree, cut.robot.home)
     (R1, _), (R2, _) = at.of(joint.loop.first), at.of(joint.loop.second)
     R = at.rotation[beam.link]
@@ -295,7 +295,7 @@ def _kept(cut: CutRobot, beam: CutBeam, joint: ClosureJoint) -> tuple[int, ...] 
 
 
 def merged_bodies(cut: CutRobot) -> dict[int, RigidBody]:
-    """Rigid bodies, those fixed to each other (but not to a modal body) as one, in the frame of a link."""
+    """Return rigid bodies, with bodies fixed to each other (except to modal bodies) merged in the frame of a link."""
     tree, modal_links = cut.robot.tree, {modal.link for modal in cut.modal}
     references = {piece.reference for piece in cut.pieces}
     roots = {beam.link for beam in cut.beams}
@@ -316,14 +316,14 @@ def merged_bodies(cut: CutRobot) -> dict[int, RigidBody]:
 
 
 def _carrier(tree: Tree, link: int) -> int:
-    """The link that a fixed one moves with."""
+    """Return the link with which a fixed link moves."""
     while (here := tree.links[link]).parent != GROUND and here.joint.kind == "fixed" and here.node is None:
         link = here.parent
     return link
 
 
 def _relative(tree: Tree, home: int, link: int) -> tuple[Array, Array]:
-    """Rotation and position of a link in another one, both fixed to the same carrier."""
+    """Return rotation and position of a link in another link fixed to the same carrier."""
     ends = []
     for end in (home, link):
         R, p, carrier = np.eye(3), np.zeros(3), _carrier(tree, end)
@@ -336,7 +336,7 @@ def _relative(tree: Tree, home: int, link: int) -> tuple[Array, Array]:
 
 
 def cut_at_beams(robot: Robot, preferred: Iterable[int] = ()) -> CutRobot:
-    """The pieces of a robot; `preferred` are tried first, in their order, as links that pieces move with."""
+    """Return the pieces of a robot, with `preferred` links tried first as their reference."""
     tree = robot.tree
     hinges = tuple(closure_joint(tree, loop) for loop in robot.closures.loops)
     modal, beams, count = [], [], 0
@@ -358,7 +358,7 @@ def cut_at_beams(robot: Robot, preferred: Iterable[int] = ()) -> CutRobot:
 
 
 def _cut_bodies(robot: Robot) -> dict[int, int]:
-    """Bodies whose free coordinates begin with the whole motion of the one link at their tip, with that link."""
+    """Return bodies whose free coordinates begin with the whole motion of their only tip link, with this link."""
     tree, tip_links = robot.tree, {}
     for j, link in enumerate(tree.links):
         if not link.body.size or not link.body.by_tip or tip_components(link.body) != tuple(tree.components):
@@ -370,12 +370,12 @@ def _cut_bodies(robot: Robot) -> dict[int, int]:
 
 
 def _free(robot: Robot, rates: slice) -> tuple[int, ...]:
-    """Which of some rates are not locked, counted from the first."""
+    """Return which of some rates are not locked, counted from the first."""
     return tuple(k - rates.start for k in range(rates.start, rates.stop) if k not in robot.locked)
 
 
 def _connections(robot: Robot, hinges: tuple[ClosureJoint, ...], modal: dict[int, CutModal]) -> Iterable[CutConnection]:
-    """Joints and nodes in the order of links, then closures. What floats, and tips of beams, are not tied."""
+    """Return joints and nodes in link order, then closures, without floating links and tips of beams."""
     for j, link in enumerate(robot.tree.links):
         if link.node is not None:
             if link.parent in modal:
@@ -389,14 +389,14 @@ def _connections(robot: Robot, hinges: tuple[ClosureJoint, ...], modal: dict[int
 
 
 def is_free(robot: Robot, j: int) -> bool:
-    """Whether a link moves freely against the ground: its twist is that of its joint."""
+    """Return whether a link moves freely relative to the ground, so that its twist is that of its joint."""
     link = robot.tree.links[j]
     unlocked = len(_free(robot, link.v)) == link.v.stop - link.v.start
     return link.joint.moves_freely and link.parent == GROUND and unlocked
 
 
 class _PieceBuilder:
-    """Pieces one after the other, their unknowns numbered on the way."""
+    """Builder of pieces one after the other, which numbers their unknowns."""
 
     def __init__(self, robot: Robot, modes: dict[int, slice], count: int, left: list[CutConnection]) -> None:
         self.width = len(robot.tree.components)
@@ -404,7 +404,7 @@ class _PieceBuilder:
         self.waiting = set(range(len(robot.tree.links)))
 
     def piece(self, reference: int) -> CutSubstructure:
-        """What hangs together with a link, as a tree of ties."""
+        """Return the links connected to a reference, as a tree of ties."""
         slots = self._number(0 if reference == GROUND else self.width)
         steps: list[CutStep] = []
         members = {reference}
@@ -430,7 +430,7 @@ class _PieceBuilder:
 class ClosureJoint(Record):
     """Velocity and angular velocity of the second place per unit rate: `led_*` in axes of the first, `S_*` of its own.
 
-    The rates of what is guided in the first place come first.
+    Rates guided in the first place come first.
     """
 
     loop: Loop
@@ -451,27 +451,27 @@ class ClosureJoint(Record):
 
     @property
     def slides(self) -> bool:
-        """Whether the second place leaves the first."""
+        """Whether the second place translates relative to the first."""
         return bool(self.S_v.any() or self.guided_v.any())
 
     @property
     def turns(self) -> bool:
-        """Whether the second place turns against the first."""
+        """Whether the second place rotates relative to the first."""
         return bool(self.S_w.any() or self.guided_w.any())
 
     @property
     def loose(self) -> bool:
-        """Whether its few equations cost less than its rates: it leaves more free than it holds, or slides as much."""
+        """Whether its equations cost less than its rates: more free than held motions, or as many translations."""
         return self.size > self.loop.size or (self.size == self.loop.size and self.slides)
 
     @property
     def parts(self) -> bool:
-        """Whether a hinge or a ball parts the turning of the second place from what is before it."""
+        """Whether a hinge or ball joint decouples the rotation of the second place."""
         return self.S_w.shape[1] in (1, 3) and not self.S_v.any()
 
 
 def closure_joint(tree: Tree, loop: Loop) -> ClosureJoint:
-    """What a closure leaves free; in the plane, rows hold its directions fixed as the first place sees them."""
+    """Return the free motions of a closure; in the plane, rows have fixed directions in the first place."""
     none: Array = np.zeros((3, 0))
     slides, turns, guided_slides, guided_turns = none, none, none, none
     every = (neutral_rotation(tree, loop.second).T @ [0.0, 0.0, 1.0])[:, None] if tree.planar else np.eye(3)
@@ -501,7 +501,7 @@ def closure_joint(tree: Tree, loop: Loop) -> ClosureJoint:
 
 
 def _beside(rows: Array) -> Array:
-    """Unit vectors at right angles to the rows and to each other, as columns; axes of the frame where possible."""
+    """Return orthonormal columns orthogonal to the rows, along axes of the frame if possible."""
     directions: list[Array] = []
     for unit in np.eye(3)[np.argsort(np.abs(rows).max(axis=0), kind="stable")]:
         for direction in (*rows, *directions):

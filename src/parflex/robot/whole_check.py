@@ -1,4 +1,4 @@
-"""Checks of a robot as a whole: poses that do not assemble, and warnings."""
+"""Check a whole robot: poses that do not assemble, and warnings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from parflex.robotfile.read import inherited
 
 
 def unusual(robot: Robot) -> list[Diagnostic]:
-    """Diagnostics of what a user should check; raises where a pose of the file cannot be assembled."""
+    """Return diagnostics of a robot; raise if a pose of the file cannot be assembled."""
     notes = [*robot.diagnostics, *robot.start_warnings()]
     for name in ["home", *robot.description.poses]:
         configuration = configure(robot, name)

@@ -1,1 +1,1 @@
-"""The robot file: from text to a checked description."""
+"""Read a robot file from text to a checked description."""

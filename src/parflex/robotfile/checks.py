@@ -1,4 +1,4 @@
-"""Checks of names, topology, joints, couplings and elements of a description."""
+"""Check names, topology, joints, couplings and elements of a description."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from parflex.robotfile.values import INSIDE, LIMIT_KEYS, position_along_beam, sh
 
 
 class JointRules(NamedTuple):
-    """Number of axes of a joint, counts of start values that it may have, and units of its axes by their suffixes."""
+    """Number of axes of a joint, allowed counts of start values, and units of its axes by suffix."""
 
     axes: int
     starts: tuple[int, ...]
@@ -36,27 +36,27 @@ POSE_COORDINATES = ("x", "y", "z", "qw", "qx", "qy", "qz", "rx", "ry", "rz", "th
 
 
 def refuse(wrong: Any, message: str, key: str, value: Any, hint: str) -> None:
-    """Raise the error of a key of a robot file where something is wrong."""
+    """Raise the error of a key of a robot file if a condition holds."""
     if wrong:
         plain = short_text(value) if isinstance(value, tuple) else value
         raise RobotFileError(message, key=key, value=plain, hint=hint)
 
 
 def refuse_unknown(name: str, names: Container[str], what: str, key: str) -> None:
-    """Raise where nothing has this name; what is named as a rule is a frame, a joint, a material."""
+    """Raise if nothing has this name; `kind` is frame, joint, material, ..."""
     if name not in names:
         hint = names.hint(name) if isinstance(names, _Known) else did_you_mean(name, cast(Iterable[str], names))
         raise RobotFileError(f"there is no {what} '{name}'", key=key, value=name, hint=hint)
 
 
 def _refuse_twice(names: Sequence[str], what: str, hint: str = "rename one of them") -> None:
-    """Raise at the first name that is there twice."""
+    """Raise at the first repeated name."""
     for k, name in enumerate(names):
         refuse(name in names[:k], f"the {what} '{name}' appears twice", f"{what} '{name}'", name, hint)
 
 
 class _Known:
-    """Names of places; what begins like a node of a modal body is looked up when its data are read."""
+    """Names of places; nodes of modal bodies are looked up when their data are read."""
 
     def __init__(self, robot: schema.RobotFile) -> None:
         bodies: list[Any] = [*robot.frame, *([robot.platform] if robot.platform is not None else [])]
@@ -72,10 +72,10 @@ class _Known:
         return owner in self.beams and position_along_beam(where) is not None
 
     def hint(self, name: str) -> str:
-        """What may be meant by a name that is not there."""
+        """Return advice for an unknown name."""
         owner, _ = split_place(name) or ("", "")
         if owner in self.beams:
-            return "give a number from 0 (its root) to 1 (its tip) behind '@'"
+            return "give a number from 0 (root) to 1 (tip) after '@'"
         rigid = owner in self.places
         return "only beams and modal bodies have places inside" if rigid else did_you_mean(name, self.places)
 
@@ -114,12 +114,12 @@ def _check_beam(robot: schema.RobotFile, name: str, beam: schema.Beam) -> None:
     refuse_unknown(beam.section, robot.sections, "section", f"frame '{name}': beam.section")
     section, key = robot.sections[beam.section], f"frame '{name}': beam.shear"
     unknown = beam.shear_coefficient is None and section.shape == "numbers" and not (section.ky and section.kz)
-    hint = "give its ky and kz, or shear_coefficient beside shear"
+    hint = "give ky and kz of the section, or shear_coefficient of the beam"
     refuse(beam.shear and unknown, f"the section '{beam.section}' has no shear coefficients", key, True, hint)
 
 
 def _place_owners(robot: schema.RobotFile) -> dict[str, str]:
-    """Names of all places, and whose they are; a joint of two axes takes the names of its axes too."""
+    """Return the owner of each place by name; joints with two axes also own the names of their axes."""
     places = [("base", "frame 'base'")]
     if robot.platform is not None:
         places.append((robot.platform.name, "platform: name"))
@@ -155,7 +155,7 @@ def _check_no_cycle(parents: dict[str, str]) -> None:
 
 
 def _axis_flags(frame: schema.Frame, attribute: str, axes: int, key: str) -> tuple[bool, ...]:
-    """Marks of the axes of a joint: one for all of them, or one for each."""
+    """Return the flags of the axes of a joint, from one flag for all axes or one per axis."""
     setting, key = getattr(frame, attribute), f"{key}: {attribute}"
     flags: tuple[bool, ...] = setting if isinstance(setting, tuple) else (setting,)
     refuse(any(flags) and axes == 0, f"a fixed joint cannot be {attribute}", key, True, "give it a joint")
@@ -179,11 +179,11 @@ def _check_frame(frame: schema.Frame, motion: str) -> None:
     _check_start(frame.start, joint, motion, f"{key}: start")
     terms = frame.motor_inertia or frame.damper or frame.spring or frame.friction != schema.Friction()
     terms = terms or frame.inertia.IA or frame.inertia.FV or frame.inertia.FS
-    message = f"motor, friction, spring and damper need a joint with one axis, not a {joint} one"
+    message = f"motor, friction, spring and damper need a joint with one axis, not a {joint} joint"
     hint = "model the joint as a chain of revolute or prismatic frames"
     refuse(terms and axes != 1, message, key, joint, hint)
     for name in LIMIT_KEYS if axes != 1 else ():
-        value, message = getattr(frame, name), f"limits need a joint with one axis, not a {joint} one"
+        value, message = getattr(frame, name), f"limits need a joint with one axis, not a {joint} joint"
         refuse(value is not None, message, f"{key}: {name}", short_text(value), "remove them")
 
 
@@ -195,7 +195,7 @@ def _check_start(start: tuple[float, ...], joint: str, motion: str, key: str) ->
     refuse(len(start) not in allowed, message, key, start, f"give {counts}")
     if len(start) in (4, 7):
         size = math.hypot(*start[-4:])
-        refuse(abs(size - 1) > 1e-3, f"the quaternion has length {size:.4g}", key, start, "make it 1")
+        refuse(abs(size - 1) > 1e-3, f"the quaternion has length {size:.4g}", key, start, "divide it by its length")
 
 
 def _check_closures(robot: schema.RobotFile, places: _Known) -> None:
@@ -229,12 +229,12 @@ def _check_modes(robot: schema.RobotFile) -> None:
 
 
 def strut_names(robot: schema.RobotFile) -> list[str]:
-    """Struts and driven cables, whose lengths are coordinates like those of joints."""
+    """Return the names of struts and driven cables, whose lengths are coordinates."""
     return [element.name for element in robot.element if element.measured]
 
 
 def _single_axes(robot: schema.RobotFile) -> dict[str, str]:
-    """Joints and axes of joints that a coupling may name, and their units."""
+    """Return the units of joints and axes that a coupling may name."""
     units: dict[str, str] = {}
     for frame in robot.frame:
         units |= {frame.name + suffix: unit for suffix, unit in JOINT_RULES[frame.joint].units.items()}
@@ -255,29 +255,29 @@ def _check_couplings(robot: schema.RobotFile) -> None:
                     message, hint = f"the {kind} joint '{name}' has two axes", f"name '{name}.1' or '{name}.2'"
                 elif kind is not None:
                     message = f"the {kind} joint '{name}' has no axis to couple"
-                    hint = "couple joints that turn about or slide along one axis"
+                    hint = "couple joints with one axis"
                 refuse(True, message, f"{key}: {field}", name, hint)
         _check_cable(robot, coupling, key)
-        same, motion = units[first] == units[others[0]], "turn" if units[first] == "rad" else "slide"
-        message = f"'{first}' and '{others[0]}' both {motion}; a screw couples a turn and a slide"
+        same, motion = units[first] == units[others[0]], "rotate" if units[first] == "rad" else "translate"
+        message = f"'{first}' and '{others[0]}' both {motion}; a screw couples a rotation and a translation"
         hint = 'name a prismatic and a revolute joint, or write terms = { "other" = ratio }'
         refuse(same and coupling.lead is not None, message, f"{key}: lead", coupling.lead, hint)
 
 
 def _check_cable(robot: schema.RobotFile, coupling: schema.CouplingTable, key: str) -> None:
-    """An elastic cable pulls where it is the joint of its coupling, and has no play: slack it has none to take up."""
+    """Raise if a coupling makes a cable push or gives it backlash."""
     cables = [element.name for element in robot.element if element.kind == "cable"]
     for name in coupling.others:
-        pushes, message = coupling.stiffness is not None, f"the cable '{name}' would push where the coupling is elastic"
+        pushes, message = coupling.stiffness is not None, f"the cable '{name}' would push in an elastic coupling"
         hint = f'write the coupling with joint = "{name}", and the drum in terms'
         refuse(pushes and name in cables, message, f"{key}: terms", name, hint)
-    wrong, hint = coupling.joint in cables and coupling.backlash, "leave backlash out: a slack cable has none"
+    wrong, hint = coupling.joint in cables and coupling.backlash, "remove backlash: a slack cable has none"
     message = f"the cable '{coupling.joint}' pulls only, and has no backlash"
     refuse(wrong, message, f"{key}: backlash", coupling.backlash, hint)
 
 
 def _check_coordinate(name: str, places: Container[str], key: str) -> None:
-    """The name of a strut is that of a coordinate: it must not mean another one, or a choice of joints."""
+    """Raise if the name of a strut has another meaning as a coordinate or as a choice of joints."""
     frame, dot, coordinate = name.rpartition(".")
     meaning = "a choice of joints to lock" if name in ("actuators", "none") else ""
     if coordinate in POSE_COORDINATES and (not dot or frame in places):
@@ -298,7 +298,7 @@ def _check_elements(robot: schema.RobotFile, places: _Known) -> None:
         loose = element.kind == "cable" and element.measured and not (element.actuated or name in driven)
         hint = "give it stiffness and rest, or actuated = true, or couple it to a drum"
         refuse(loose, f"the cable '{name}' is neither elastic nor driven", key, name, hint)
-        twice, other = f"the element '{name}' is there twice", f"a {owners.get(name)} is called '{name}' too"
+        twice, other = f"the element '{name}' appears twice", f"a {owners.get(name)} has the name '{name}' too"
         refuse(name in owners, twice if owners.get(name) == "element" else other, key, name, "rename one of them")
         owners[name] = "element"
         if element.measured:

@@ -1,4 +1,4 @@
-"""Schema of motions in robot files and motion files: the moved frame or joints, and the time law."""
+"""Define the schema of motions in robot files and motion files: the moved frame or joints, and the time law."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Poses = Annotated[
 Frequencies = Annotated[tuple[Positive, ...], BeforeValidator(list_of("a list of numbers is", "[1.0, 2.0]"))]
 Limit = Number | dict[str, Number | Pair]  # of all motors, or by name; a pair is lowest and highest
 KINDS = ("circle", "points", "moves", "poses", "joints", "sines", "chirp")
-AT_REST = ("quintic", "septic", "trapezoid", "constant-speed")  # laws of one move, from rest to rest
+AT_REST = ("quintic", "septic", "trapezoid", "constant-speed")  # laws of one move that starts and ends at zero velocity
 # the first law of a kind is the one that it has where none is given; waves have none
 LAWS: dict[str, tuple[str, ...]] = {
     "circle": ("constant-speed", "quintic", "septic", "time-optimal"),
@@ -68,7 +68,7 @@ NEEDS = dict.fromkeys(AT_REST, ("duration",)) | {  # what laws cannot do without
 
 
 def _as_list(value: object) -> object:
-    """One vector as a list of it; words as they are."""
+    """Return one vector as a list of it; leave text unchanged."""
     flat = isinstance(value, list | tuple) and value and not isinstance(value[0], list | tuple)
     return [value] if flat else value
 
@@ -162,16 +162,16 @@ class MotionTable(Table):
 
     @property
     def kind(self) -> str:
-        """What moves, by its key."""
+        """Kind of the motion, by its key."""
         return next(key for key in KINDS if getattr(self, key) or (key == "sines" and self.cosines))
 
     @property
     def law_name(self) -> str:
-        """The law of time: the one that is given, or that of the kind."""
+        """The time law: the specified one, or the default of the kind."""
         return self.law or LAWS[self.kind][0]
 
     def check_values(self) -> None:
-        """Refuse other than one kind of motion, keys that have no effect, and numbers that do not fit."""
+        """Refuse several kinds of motion, keys without effect, and inconsistent numbers."""
         present_kinds = [key for key in KINDS if getattr(self, key) or (key == "sines" and self.cosines)]
         listed = " and ".join(f"'{kind}'" for kind in present_kinds) or "none"
         kinds = ", ".join(f"'{key}'" for key in KINDS[:-1]) + f" and '{KINDS[-1]}'"
@@ -186,9 +186,9 @@ class MotionTable(Table):
         self._check_numbers()
         self._check_needs(kind)
         for first, second in pairwise(sorted(self.model_fields_set & set(ORIENTATION_KEYS))):
-            raise value_error(f"'{first}' and '{second}' both turn the frame", "keep one", second)
+            raise value_error(f"'{first}' and '{second}' both set the orientation of the frame", "keep one", second)
         flat = self.cone is not None and self.circle is None
-        refuse(flat, "a 'cone' stands about the axis of a circle", "give directions", "cone", self.cone)
+        refuse(flat, "'cone' needs a circle", "use 'direction'", "cone", self.cone)
 
     def _known_keys(self, kind: str) -> set[str]:
         law = self.law_name
@@ -206,7 +206,7 @@ class MotionTable(Table):
 
     @property
     def _steps(self) -> list[float]:
-        """Durations between given times."""
+        """Durations between specified times."""
         return [later - earlier for earlier, later in pairwise(self.times)]
 
     def _check_numbers(self) -> None:
@@ -219,20 +219,20 @@ class MotionTable(Table):
         refuse(first < 0, "the first time is negative", "begin at 0 or later", "times", first)
 
     def _check_needs(self, kind: str) -> None:
-        """Refuse what lacks something that its kind and law cannot do without."""
+        """Raise if a key that the kind and time law require is missing."""
         law, times, waypoints = self.law_name, self.times, getattr(self, kind) if kind in WAYPOINTS else ()
         few = kind in WAYPOINTS and len(waypoints) < 2 and kind != "points"  # points say it with their path
         refuse(few, f"a motion needs at least two {kind}", f"add {kind}", kind)
         unequal = times and waypoints and len(times) != len(waypoints)
         refuse(unequal, f"there are {len(times)} times for {len(waypoints)} {kind}", "give one each", "times")
         twice = times and self.duration is not None
-        refuse(twice, "'times' and 'duration' say the same", "keep one", "duration", self.duration)
+        refuse(twice, "'times' and 'duration' both set the durations", "keep one", "duration", self.duration)
         at_speed = self.along_path and law == "constant-speed"
         needs = ("speed",) if at_speed else () if law in AT_REST and times else NEEDS.get(law, ())
         for key in needs:
             refuse(not getattr(self, key), f"'{key}' is missing", f"add {key} = ...", key)
         ramp = self.ramp == 0
-        refuse(ramp and at_speed, "'ramp' is missing: a path starts from rest", "add ramp = 0.5", "ramp")
+        refuse(ramp and at_speed, "'ramp' is missing: a path starts at zero velocity", "add ramp = 0.5", "ramp")
         ramp = ramp and kind != "moves" and law in ("trapezoid", "constant-speed")
         refuse(ramp, f"'ramp' is missing: the law '{law}' has ramps", "add ramp = 0.1", "ramp")
         key, shortest = "blend" if self.blend else "ramp", min(self._steps, default=math.inf)
@@ -244,9 +244,9 @@ class MotionTable(Table):
         self._check_waves(kind)
 
     def _check_waves(self, kind: str) -> None:
-        """Refuse numbers of frequencies and of amplitudes that do not fit, and directions that no frame has."""
+        """Raise for inconsistent numbers of frequencies and amplitudes, or unknown directions of a frame."""
         both = kind == "sines" and (self.frequency is None) == (not self.frequencies)
-        message = "sines have either 'frequency', of which they are multiples, or 'frequencies'"
+        message = "sines need either 'frequency', for its multiples, or 'frequencies'"
         refuse(both, message, "add frequency = 0.5", "frequency")
         count = len(self.frequencies)
         for name, values in (*self.sines.items(), *self.cosines.items()) if kind == "sines" else ():
@@ -254,7 +254,7 @@ class MotionTable(Table):
             message = f"'{name}' has {len(values)} amplitudes for {count} frequencies"
             refuse(count and len(values) != count, message, "give one each", "sines")
         wrong = kind == "chirp" and count != 2
-        refuse(wrong, "a chirp goes from one frequency to another", "write [1, 20]", "frequencies")
+        refuse(wrong, "a chirp needs two frequencies", "write [1, 20]", "frequencies")
         in_frame = kind in ("sines", "chirp") and self.frame is not None
         for name in sorted({*self.sines, *self.cosines, *self.chirp} - {"x", "y", "z"}):
             hint = "write x, y or z, or remove 'frame'"

@@ -33,13 +33,13 @@ LEG_LISTS: dict[str, type[Any]] = {
 }
 NAMED_LISTS = ("frame", "point", "closure", "coupling", "element")
 MAX_DEPTH = 8
-MAX_KEY_PARTS = 50  # the reader of TOML takes quadratic time for a key of many parts
+MAX_KEY_PARTS = 50  # of a dotted key: the TOML reader takes quadratic time
 NOT_INHERITED_KEYS = ("name", "extends")  # a file never takes these from the one it extends
 MAX_GENERATIONS = 8
 
 
 def load_table(robot: str | Path, settings: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], list[str]]:
-    """Return the table of a catalogue robot or file with `settings` applied, and its files: its own first."""
+    """Return the table of a catalogue robot or file with `settings` applied, and its files, its own first."""
     raw, files = read_with_inheritance(robot)
     complete = apply_settings(raw, settings or {}, files[0])
     refuse_deep_nesting(complete, files[0])
@@ -47,13 +47,13 @@ def load_table(robot: str | Path, settings: Mapping[str, Any] | None = None) -> 
 
 
 def load_description(robot: str | Path, settings: Mapping[str, Any] | None = None) -> tuple[schema.RobotFile, str]:
-    """The checked description of a catalogue robot or file, and the file's name for messages."""
+    """Return the checked description of a catalogue robot or file, and its file name for messages."""
     complete, files = load_table(robot, settings)
     return describe(complete, files[0]), files[0]
 
 
 def describe(raw: dict[str, Any], file: str) -> schema.RobotFile:
-    """A raw table as a checked description."""
+    """Return a raw table as a checked description."""
     try:
         return _describe(raw)
     except RobotFileError as error:
@@ -98,7 +98,7 @@ def _key(kind: str, index: int, table: Any, leg: str = "") -> str:
 
 
 def _wrong_form(key: str, form: str, value: Any, hint: str) -> RobotFileError:
-    """The error of a value that is of another kind than its key asks."""
+    """Return the error for a value of the wrong kind."""
     message = f"'{key.rpartition(': ')[2]}' must {form}, not {short_text(value)}"
     return RobotFileError(message, key=key, value=error_value(value), hint=hint)
 
@@ -110,7 +110,7 @@ def _list_of_tables(value: Any, kind: str) -> list[Any]:
 
 
 def _constants(raw: Any) -> dict[str, float]:
-    """Constants in the order of the file: each may use those before it."""
+    """Return the constants in file order; each may use earlier constants."""
     if not isinstance(raw, dict):
         raise _wrong_form("constants", "be a table", raw, "write [constants]")
     constants: dict[str, float] = {}
@@ -121,7 +121,7 @@ def _constants(raw: Any) -> dict[str, float]:
 
 
 def _check_value_name(name: str, table: str) -> None:
-    """Names of constants and of values per leg must be such that an expression can use them."""
+    """Raise if an expression cannot use the name of a constant or of a value per leg."""
     wrong = name in FUNCTIONS or name in NAMES or keyword.iskeyword(name) or not name.isidentifier()
     key, hint = f"{table}.{name[:80]}", "use letters, digits and '_', and no name that expressions already define"
     refuse(wrong, f"{short_text(name)} is not a valid constant name", key, error_value(name), hint)
@@ -129,12 +129,12 @@ def _check_value_name(name: str, table: str) -> None:
 
 @cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:
-    """What checks one kind of value: to make it takes longer than all that it checks in a file."""
+    """Return the cached validator of a type, which is slow to build."""
     return TypeAdapter(kind)
 
 
 def _read(kind: Any, value: Any, constants: Mapping[str, float], key: str) -> Any:
-    """A table, a number or a name."""
+    """Validate a table, a number or a name."""
     try:
         return _adapter(kind).validate_python(value, context={"constants": constants})
     except ValidationError as error:
@@ -142,7 +142,7 @@ def _read(kind: Any, value: Any, constants: Mapping[str, float], key: str) -> An
 
 
 def read_tables(kind: type[Model], raw: dict[str, Any], file: str, page: str) -> Model:
-    """The tables of a file that is not a robot's, checked in the same way; the page says what may stand there."""
+    """Validate the tables of another kind of file; errors refer to the documentation `page`."""
     refuse_deep_nesting(raw, file)
     try:
         return _read(kind, raw, {}, "")
@@ -153,14 +153,14 @@ def read_tables(kind: type[Model], raw: dict[str, Any], file: str, page: str) ->
 
 
 def describe_sections(raw: dict[str, Any]) -> dict[str, schema.SectionTable]:
-    """The sections of a raw table alone."""
+    """Return only the checked sections of a raw table."""
     constants = _constants(raw.get("constants", {}))
     sections = raw.get("sections", {})
     return {name: _read(schema.SectionTable, sections[name], constants, f"sections.{name}") for name in sections}
 
 
 def _translate(error: ValidationError, key: str) -> RobotFileError:
-    """The first complaint of the validation library as one of ours."""
+    """Return the first validation error as a RobotFileError."""
     first = min(error.errors(), key=lambda entry: entry["type"] != "parflex")
     value, context = first["input"], first.get("ctx", {})
     path = (*first["loc"], context.get("key", ""))
@@ -185,7 +185,7 @@ def _translate(error: ValidationError, key: str) -> RobotFileError:
 
 
 def _leg_names(family: Any, taken: Iterable[str]) -> list[str]:
-    """Names of the legs of one family, valid and not used before."""
+    """Return the names of the legs of one family; raise for invalid or repeated names."""
     if not isinstance(family, dict):
         raise _wrong_form("legs", "be a table", family, "write [legs] with names = [...]")
     names, example, key = family.get("names"), 'write names = ["leg1", "leg2"]', "legs: names"
@@ -203,7 +203,7 @@ def _leg_names(family: Any, taken: Iterable[str]) -> list[str]:
 
 
 def _leg_values(family: dict[str, Any], names: list[str], constants: Mapping[str, float]) -> dict[str, list[Any]]:
-    """Lists beside `names`: one value for each leg."""
+    """Return the lists of values per leg, by key."""
     values: dict[str, list[Any]] = {}
     for key, column in family.items():
         if key in LEG_LISTS or key == "names":
@@ -223,7 +223,7 @@ def _leg_values(family: dict[str, Any], names: list[str], constants: Mapping[str
 def _expand_legs(
     family: Any, constants: Mapping[str, float], lists: dict[str, list[Any]], leg_of: dict[str, str], taken: list[str]
 ) -> None:
-    """Instantiate one family of legs: each frame, point, closure, ... once per leg, with that leg's values."""
+    """Instantiate each frame, point, closure, ... of a family of legs once per leg, with the values of that leg."""
     names = _leg_names(family, taken)
     taken += names
     values = _leg_values(family, names, constants)
@@ -243,7 +243,7 @@ def _expand_legs(
 
 
 def _instantiate_in_leg(table: dict[str, Any], leg: str, template_names: set[str], coupling: bool) -> dict[str, Any]:
-    """The template with names made those of the leg."""
+    """Return the template with the names of the leg."""
 
     def fill(value: Any) -> Any:
         if isinstance(value, str):
@@ -255,7 +255,7 @@ def _instantiate_in_leg(table: dict[str, Any], leg: str, template_names: set[str
         return value
 
     def resolve(name: Any) -> Any:
-        """A frame or point of the leg, or a node on the beam of one of its frames."""
+        """Prefix the leg to a frame or point of the leg, or to a node on a beam of the leg."""
         if not isinstance(name, str):
             return name
         owners = {name, name.rpartition(".")[0], *(split_place(name) or ())[:1]}
@@ -275,7 +275,7 @@ def _instantiate_in_leg(table: dict[str, Any], leg: str, template_names: set[str
 
 
 def catalogue_names() -> list[str]:
-    """Names of the robots of the catalogue.
+    """Return the names of the robots of the catalogue.
 
     Returns
     -------
@@ -287,7 +287,7 @@ def catalogue_names() -> list[str]:
 
 
 def read_source(robot: str | Path) -> tuple[dict[str, Any], str]:
-    """The raw table of a catalogue robot or of a file, and the name of the file for messages."""
+    """Return the raw table of a catalogue robot or of a file, and its file name for messages."""
     if isinstance(robot, str) and robot in catalogue_names():
         folder = resources.files("parflex.robotfile").joinpath("catalogue")
         raw = parse_toml(folder.joinpath(robot + ".toml").read_bytes(), robot + ".toml")
@@ -304,7 +304,7 @@ def read_source(robot: str | Path) -> tuple[dict[str, Any], str]:
 
 
 def with_resolved_files(raw: dict[str, Any], file: Path) -> dict[str, Any]:
-    """Return the table of a file with the paths of modal data, super-elements and meshes as `named_file` gives them."""
+    """Return the table with the paths of modal data, super-elements and meshes resolved."""
     legs = raw.get("legs", [])
     tables = [raw, *(family for family in (legs if isinstance(legs, list) else [legs]) if isinstance(family, dict))]
     rows = {kind: [row for table in tables for row in _rows(table.get(kind))] for kind in ("frame", "visual")}
@@ -322,14 +322,15 @@ def with_resolved_files(raw: dict[str, Any], file: Path) -> dict[str, Any]:
 
 
 def _rows(value: Any) -> list[dict[str, Any]]:
-    """The tables in a list; none of anything else."""
+    """Return the tables in a list, or nothing for any other value."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def resolve_file(name: str, file: str | Path, key: str) -> str:
-    """Return the path of what `file` names: absolute, or from the folder of `file`; symbolic links are followed.
+    """Return the path that `file` names: absolute, or from the folder of `file`, with symbolic links resolved.
 
-    Reading changes nothing, so that any regular file may be named; devices and pipes could be read for ever.
+    Any regular file may be named, because reading changes nothing; devices and pipes are refused because reading
+    them may never end.
     """
     path = os.path.join(Path(file).resolve().parent, name)  # noqa: PTH118 - an absolute name stays as it is
     reason = "is no path" if not name or "\0" in name else "is a folder or a device, not a file"
@@ -340,7 +341,7 @@ def resolve_file(name: str, file: str | Path, key: str) -> str:
 
 
 def parse_toml(content: bytes, file: str) -> dict[str, Any]:
-    """TOML text to a dictionary; every way in which it can fail is one sentence."""
+    """Parse TOML text into a dictionary; report every failure in one sentence."""
     if b"\0" in content:
         raise RobotFileError("is binary, not a text file", file=file, hint="a robot file is TOML text")
     try:
@@ -367,7 +368,7 @@ def _nested_error(file: str) -> RobotFileError:
 
 
 def refuse_deep_nesting(table: Any, file: str) -> None:
-    """Nothing in a robot file is nested deeply; what is would only break what reads it."""
+    """Raise if a table is nested too deeply for the readers."""
     level = [table]
     for _ in range(MAX_DEPTH):
         inner = [entry for value in level for entry in (value.values() if isinstance(value, dict) else value)]
@@ -377,7 +378,7 @@ def refuse_deep_nesting(table: Any, file: str) -> None:
 
 
 def apply_settings(raw: dict[str, Any], settings: Mapping[str, Any], file: str) -> dict[str, Any]:
-    """The table with `key.path = value` set; list entries are found by their `name` or number."""
+    """Return the table with each `key.path = value` set; list entries are addressed by `name` or number."""
     for path, value in settings.items():
         holder, step = _find(raw, path, value, file)
         holder[step] = value
@@ -385,7 +386,7 @@ def apply_settings(raw: dict[str, Any], settings: Mapping[str, Any], file: str) 
 
 
 def value_at(raw: dict[str, Any], path: str, file: str) -> Any:
-    """What stands at `key.path` of a table, which stays as it is: a search adds the tables that a new key needs."""
+    """Return the value at `key.path` of a table, without changing the table."""
     holder, step = _find(raw, path, None, file, keep_input=True)
     if isinstance(holder, dict) and step not in holder:
         raise RobotFileError(f"there is no value at '{path}'", file=file, key=path, hint="give it one in the file")
@@ -393,7 +394,7 @@ def value_at(raw: dict[str, Any], path: str, file: str) -> Any:
 
 
 def _find(table: Any, path: str, value: Any, file: str, keep_input: bool = False) -> tuple[Any, Any]:
-    """The table or list that holds the value at a path, and its key there; of copies where the file is `keep_input`."""
+    """Return the table or list that contains the value at a path, and its key; with `keep_input`, of copies."""
     remaining, parent = path, ""
     while True:
         table = copy.copy(table) if keep_input else table
@@ -413,7 +414,7 @@ def _find(table: Any, path: str, value: Any, file: str, keep_input: bool = False
 
 
 def _children(table: Any) -> dict[str, Any]:
-    """Keys of a table or of a list by their names; an entry without a name is called by its number."""
+    """Return the keys of a table or list by name; an entry without a name has its number as name."""
     if isinstance(table, dict):
         return {key: key for key in table}
     entries = enumerate(table) if isinstance(table, list) else ()
@@ -422,9 +423,9 @@ def _children(table: Any) -> dict[str, Any]:
 
 
 def _step(table: Any, children: dict[str, Any], remaining: str, parent: str) -> tuple[Any, str]:
-    """Longest name that the path starts with, else the number of an entry, or a new key and its table.
+    """Return the longest name at the start of a path, else the number of an entry, or a new key with its table.
 
-    A new constant would have no effect.
+    A new constant is refused because it would have no effect.
     """
     for name in sorted(children, key=len, reverse=True):
         if f"{remaining}.".startswith(f"{name}."):
@@ -440,7 +441,7 @@ def _step(table: Any, children: dict[str, Any], remaining: str, parent: str) -> 
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
-    """`KEY=VALUE` of the command line: VALUE is read as TOML, else kept as an expression."""
+    """Split `KEY=VALUE` of the command line; VALUE is TOML or else an expression."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise RobotFileError(f"'{text}' is not KEY=VALUE", key="set", value=text, hint="write e.g. constants.arm=0.3")
@@ -452,14 +453,14 @@ def parse_setting(text: str) -> tuple[str, Any]:
 
 
 def read_with_inheritance(robot: str | Path) -> tuple[dict[str, Any], list[str]]:
-    """Return the raw table of a robot merged with all that it extends, and the files: its own first."""
+    """Return the raw table of a robot merged with all tables it extends, and the files, its own first."""
     raw, file = read_source(robot)
     files = [file]
     return _complete(raw, files), files
 
 
 def files_of(robot: str | Path) -> list[str]:
-    """Return the files of a robot: those it extends, modal data, super-elements, meshes; none of an invalid file."""
+    """Return the files of a robot: extended files, modal data, super-elements, meshes; none for an invalid file."""
     try:
         table, files = read_with_inheritance(robot)
     except RobotFileError:
@@ -478,7 +479,7 @@ def data_files(table: Any) -> Iterator[str]:
 
 
 def inherited(table: dict[str, Any], file: str) -> dict[str, Any]:
-    """Return what the robot that a `table` of `file` extends has; empty if it extends none."""
+    """Return the table that a `table` of `file` extends; empty if it extends none."""
     if "extends" not in table:
         return {}
     base, base_file = _read_parent(table["extends"], file)
@@ -486,7 +487,7 @@ def inherited(table: dict[str, Any], file: str) -> dict[str, Any]:
 
 
 def _complete(raw: dict[str, Any], files: list[str]) -> dict[str, Any]:
-    """Merge the table into the table that it extends, which may extend another one; append the files to `files`."""
+    """Merge a table into the table that it extends, recursively; append the files to `files`."""
     file = files[-1]
     if "extends" not in raw:
         return raw
@@ -518,7 +519,7 @@ def _read_parent(parent: str, file: str) -> tuple[dict[str, Any], str]:
 
 
 def merge_tables(base: dict[str, Any], override: dict[str, Any]) -> dict[str, Any]:
-    """The tables of both; frames, points, closures, ... with the same name are one, with the keys of both."""
+    """Merge two tables; frames, points, closures, ... with the same name combine their keys."""
     result = dict(base)
     for key, value in override.items():
         inherited_value = base.get(key)
@@ -538,7 +539,7 @@ def _is_rows(value: Any) -> bool:
 
 
 def _merged_rows(base: list[dict[str, Any]], override: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of both; a row with the name of an earlier one changes that."""
+    """Merge two lists; a row with the name of an earlier row changes that row."""
     rows = [dict(row) for row in base]
     named = {name: row for row in rows if (name := _name_of(row))}
     for row in override:
@@ -550,7 +551,7 @@ def _merged_rows(base: list[dict[str, Any]], override: list[dict[str, Any]]) -> 
 
 
 def _name_of(row: dict[str, Any]) -> str | None:
-    """The name of a row; a closure without one is called after its ends."""
+    """Return the name of a row; an unnamed closure has the names of its ends."""
     name, ends = row.get("name"), row.get("between")
     if name is None and isinstance(ends, list) and all(isinstance(end, str) for end in ends):
         return "~".join(ends)
@@ -558,7 +559,7 @@ def _name_of(row: dict[str, Any]) -> str | None:
 
 
 def template_text(name: str) -> str:
-    """A robot file that works as it stands, with the robot's name put in."""
+    """Return a working robot file with the robot's name."""
     try:
         read_name(name)
     except PydanticCustomError as error:

@@ -79,9 +79,9 @@ Row = Annotated[tuple[Number, Number], BeforeValidator(list_of("a pair is", "[le
 
 
 def _check_rising(rows: Any, info: ValidationInfo) -> Any:
-    refuse(len(rows) == 1, "one pair makes no table", "give two or more")
+    refuse(len(rows) == 1, "a table needs two pairs", "give two or more")
     for low, high in pairwise(rows):
-        refuse(not low[0] < high[0], f"the {info.field_name}s do not rise", "sort them, each once", value=high[0])
+        refuse(not low[0] < high[0], f"the {info.field_name}s do not increase", "sort them, each once", value=high[0])
     return rows
 
 
@@ -107,7 +107,7 @@ InertiaRows = Annotated[
 
 
 def _inertia_form(value: Any) -> str:
-    """A list with lists in it is a tensor by rows; anything else is read as a diagonal."""
+    """Return the tag of a tensor by rows for nested lists, else of a diagonal."""
     entries = plain_list(value)
     rows = isinstance(entries, list | tuple) and any(isinstance(entry, list | tuple) for entry in entries)
     return "(rows)" if rows else "(diagonal)"
@@ -124,7 +124,7 @@ SECTION_KEYS = {
     "box": ("y", "z", "thickness"),
     "numbers": ("A", "Iy", "Iz", "J", "Ip", "ky", "kz"),
 }
-ELEMENT_KEYS = {  # what each kind may have beside its name and ends
+ELEMENT_KEYS = {  # keys of each kind in addition to name and ends
     "spring": ("stiffness", "rest", "damping", "table"),
     "damper": ("damping",),
     "rod": ("rest",),
@@ -153,7 +153,7 @@ class Placement(Table):
 
 
 def central_matrix(about_centre: Any) -> np.ndarray:
-    """The inertia tensor about the centre from its diagonal or its rows."""
+    """Return the central inertia tensor from its diagonal or its rows."""
     values = np.array(about_centre)
     return np.diag(values) if values.ndim == 1 else values
 
@@ -186,7 +186,7 @@ class Inertia(Table):
             message = f"'{min(central_keys)}' and '{min(khalil_keys)}' describe the same body twice"
             raise value_error(message, "use either mass, centre, about_centre or M, MX, ..., ZZ", min(khalil_keys))
         missing = central_keys and self.mass is None
-        refuse(missing, "'mass' is missing", "give the mass beside centre and about_centre", "mass")
+        refuse(missing, "'mass' is missing", "give the mass with centre and about_centre", "mass")
 
 
 class PointMass(Table):
@@ -213,13 +213,13 @@ class Friction(Table):
     static: Number | None = None
 
     def check_values(self) -> None:
-        """Refuse less friction at rest than in motion."""
+        """Refuse static friction below sliding friction."""
         self.check_static(self.coulomb)
 
     def check_static(self, sliding: float) -> None:
-        """Friction at rest bears no less than friction in motion."""
+        """Refuse static friction below sliding friction."""
         if self.static is not None and not self.static >= sliding:
-            fix = f"give at least {sliding:g}, or leave it out: a joint at rest then bears as much as a sliding one"
+            fix = f"give at least {sliding:g}, or omit it: static friction then equals sliding friction"
             message = f"the static friction is below the sliding friction {sliding:g}"
             raise value_error(message, fix, "static", self.static)
 
@@ -439,7 +439,7 @@ class BodyTable(Table):
         has_mass = any(np.any(np.array(getattr(self.inertia, key))) for key in inertia_keys)
         if bodies not in ([], ["beam"]) and (has_mass or self.point_masses):  # what else it carries sits on its nodes
             key, what = "inertia" if has_mass else "point_masses", "modes" if self.modal is not None else "matrices"
-            hint = f"remove {key} (inertia = {{ mass = 0 }}), or give the rest of the mass to a frame on a node of it"
+            hint = f"remove {key} (inertia = {{ mass = 0 }}), or put additional mass on a frame at one of its nodes"
             raise value_error(f"a body given by {what} takes its mass from its file", hint, key)
 
 
@@ -507,7 +507,7 @@ class Frame(BodyTable):
         refuse(endless, "a stop needs the limits of its joint", "give limits = [low, high]", "stop")
         of_joint = {"IA": self.motor_inertia, "FV": self.friction.viscous, "FS": self.friction.coulomb}
         for key, value in of_joint.items():
-            hint = "keep it in 'inertia' or in its own key"
+            hint = "state it in 'inertia' or in its own key"
             refuse(value and getattr(self.inertia, key), f"'{key}' is given twice", hint, "inertia", value)
         self.friction.check_static(self.friction.coulomb + self.inertia.FS)
 
@@ -659,16 +659,16 @@ class ElementTable(Table):
         negative = self.limits and self.limits[0] < 0
         refuse(negative, "the limits of a strut are lengths", "give [low, high] in m", "limits", self.limits)
         twice = kind == "spring" and table is not None and (stiffness is not None or rest is not None)
-        refuse(twice, "'table' and 'stiffness' both say how the spring pulls", "keep one of them", "table")
+        refuse(twice, "'table' and 'stiffness' both define the spring force", "keep one of them", "table")
         stiff = kind == "cable" and self.actuated and not self.measured
-        hint = "leave out stiffness and rest; couple an elastic cable to a drum, by a coupling with a stiffness"
-        refuse(stiff, "a cable with a motor does not stretch", hint, "actuated")
+        hint = "remove stiffness and rest, or couple an elastic cable to a drum by a coupling with a stiffness"
+        refuse(stiff, "an actuated cable cannot be elastic", hint, "actuated")
         needs = {"spring": ("stiffness", "rest"), "cable": ("stiffness", "rest"), "damper": ("damping",)}
         units = {"stiffness": "stiffness = 1000 (N/m)", "rest": "rest = 0.2 (m)", "damping": "damping = 50 (N s/m)"}
         for key in needs.get(kind, ()) if table is None and not self.measured else ():
             refuse(getattr(self, key) is None, f"the {kind} needs its {key}", f"give {units[key]}", key)
         idle = kind in ("spring", "cable") and stiffness == 0
-        refuse(idle, f"a {kind} of stiffness 0 does nothing", "give it in N/m", "stiffness", 0.0)
+        refuse(idle, f"a {kind} of stiffness 0 has no effect", "give it in N/m", "stiffness", 0.0)
         half = kind == "strut" and (stiffness is None) != (rest is None)
         missing = "rest" if rest is None else "stiffness"
         refuse(half, "a strut with a spring needs 'stiffness' and 'rest'", f"add {missing}", missing)
@@ -677,7 +677,9 @@ class ElementTable(Table):
         refuse(kind == "force" and table is None, "the force needs its table", form, "table")
         refuse(table and not table.length and not table.speed, "the table is empty", form, "table")
         by_speed = table and kind == "spring" and not table.length
-        refuse(by_speed, "a spring needs a table over length", 'write it so, or kind = "force"', "table")
+        refuse(
+            by_speed, "a spring needs a table over length", 'use table = { length = ... }, or kind = "force"', "table"
+        )
 
 
 class Visual(Table):

@@ -1,4 +1,4 @@
-"""Typed values of a robot file: the base of all tables, numbers, arithmetic expressions, names, limits.
+"""Define the typed values of a robot file: base of all tables, numbers, expressions, names, limits.
 
 An expression is parsed to a syntax tree, and only listed node kinds are evaluated, in floating point: nothing is
 executed, and no expression takes long (`9**9**9**9` overflows at once).
@@ -33,7 +33,7 @@ from parflex.records import one_line
 from parflex.spatial.batched import BatchedNumber, finite, function_of
 from parflex.spatial.rotations import cosine, sine, tangent
 
-LARGEST = 1e20  # no quantity in SI units comes near; squares and products of such numbers still fit
+LARGEST = 1e20  # far above any quantity in SI units; squares and products stay finite
 MAX_VALUE_TEXT = 40
 NUMBER_SCHEMA = {"anyOf": [{"type": "number"}, {"type": "string", "description": "arithmetic expression"}]}
 LIMIT_KEYS = ("limits", "velocity_limit", "effort_limit")
@@ -61,24 +61,24 @@ NAMES: dict[str, float] = {"pi": math.pi, "deg": math.pi / 180}
 
 
 def value_error(message: str, hint: str, key: str = "", value: Any = None) -> PydanticCustomError:
-    """An error of one value, or of the entry `key` of a table; the loader adds the file and where it stands."""
+    """Return the error for a value, or for the entry `key` of a table; the loader adds file and location."""
     context = {"message": message, "hint": hint, "key": key, "value": value}
     return PydanticCustomError("parflex", "{message}", context)
 
 
 def refuse(wrong: Any, message: str, hint: str, key: str = "", value: Any = None) -> None:
-    """Raise the error of a value, or of the entry `key` of a table, where something is wrong."""
+    """Raise the error for a value, or for the entry `key` of a table, if a condition holds."""
     if wrong:
         raise value_error(message, hint, key, value)
 
 
 def expected(what: str, value: Any, hint: str) -> PydanticCustomError:
-    """The error of a value of another kind."""
+    """Return the error for a value of another kind."""
     return value_error(f"{what} expected here, not {short_text(value)}", hint)
 
 
 def short_text(value: Any) -> str:
-    """The value as it is written in the file, short."""
+    """Return a value as written in the file, shortened."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -96,14 +96,14 @@ def short_text(value: Any) -> str:
 
 
 def error_value(value: Any) -> str | float | bool:
-    """What an error carries as its value: plain, short."""
+    """Return a value for an error, plain and shortened."""
     if isinstance(value, bool) or (isinstance(value, int | float) and abs(value) <= LARGEST):
         return value
     return value if isinstance(value, str) and len(value) <= MAX_VALUE_TEXT else short_text(value)
 
 
 def refusing(wrong: Callable[[Any], Any], what: str, hint: str) -> AfterValidator:
-    """A check of values of one key: what is wrong with them, and what to write instead."""
+    """Make a check of values of one key, with the message and the remedy."""
 
     def check(value: Any, info: ValidationInfo) -> Any:
         if wrong(value):
@@ -114,7 +114,7 @@ def refusing(wrong: Callable[[Any], Any], what: str, hint: str) -> AfterValidato
 
 
 def read_number(value: Any, info: ValidationInfo) -> Any:
-    """A finite number, or an expression that has one as its value."""
+    """Return a finite number, or the finite value of an expression."""
     if isinstance(value, str):
         try:
             number = evaluate(value, (info.context or {}).get("constants", {}))
@@ -134,7 +134,7 @@ def read_number(value: Any, info: ValidationInfo) -> Any:
 
 
 def read_name(value: Any) -> str:
-    """A name of a frame, point, closure, pose or mode."""
+    """Return a valid name of a frame, point, closure, pose or mode."""
     of_kind(str, "a name is", "it in quotes")(value)
     wrong = not re.fullmatch(r"[\w+\-.~ ]{1,80}", value) or value != value.strip()
     hint = "use letters, digits, '_', '-' and '.', at most 80 of them"
@@ -143,14 +143,14 @@ def read_name(value: Any) -> str:
 
 
 def read_frame_name(value: Any) -> str:
-    """The name of a frame or point, or of a place inside a flexible body, as `arm@0.5`."""
+    """Return a valid name of a frame, point, or place inside a flexible body such as `arm@0.5`."""
     for part in (split_place(value) if isinstance(value, str) else None) or (value,):
         read_name(part)
     return str(value)
 
 
 def of_kind(kind: type, subject: str, form: str) -> Callable[[Any], Any]:
-    """A reader that expects a value of a kind, and nothing that merely looks like it."""
+    """Make a reader that accepts values of one kind only, without conversion."""
 
     def read(value: Any) -> Any:
         if not isinstance(value, kind):
@@ -164,17 +164,17 @@ read_flag = of_kind(bool, "true or false is", "true or false, without quotes")
 
 
 def read_flags(value: Any) -> bool | tuple[bool, ...]:
-    """One mark, or one for each axis."""
+    """Return one flag, or one per axis."""
     return tuple(map(read_flag, value)) if isinstance(value, list | tuple) and value else read_flag(value)
 
 
 def plain_list(value: Any) -> Any:
-    """Arrays of Python callers as lists."""
+    """Return arrays of Python callers as lists."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
 def list_of(subject: str, form: str, count: int | None = None) -> Callable[[Any], Any]:
-    """A reader that expects a list, of a certain length if `count` says so."""
+    """Make a reader of lists, of length `count` if stated."""
 
     def read(value: Any) -> Any:
         entries = plain_list(value)
@@ -186,7 +186,7 @@ def list_of(subject: str, form: str, count: int | None = None) -> Callable[[Any]
 
 
 def read_axis(value: Any) -> Any:
-    """`"x"`, `"y"`, `"z"` as a vector."""
+    """Return `"x"`, `"y"`, `"z"` as a vector."""
     letters = {"x": [1.0, 0.0, 0.0], "y": [0.0, 1.0, 0.0], "z": [0.0, 0.0, 1.0]}
     unknown = isinstance(value, str) and value not in letters
     refuse(unknown, f"{short_text(value)} is not an axis", 'write "x", "y", "z" or a vector [1, 0, 0]')
@@ -194,7 +194,7 @@ def read_axis(value: Any) -> Any:
 
 
 def read_coordinates(value: Any) -> Any:
-    """A table of coordinates; a name with a dot that was not put in quotes is a table in TOML."""
+    """Return a table of coordinates; join dotted names without quotes, which TOML reads as tables."""
     for key, entry in value.items() if isinstance(value, Mapping) else ():
         if isinstance(entry, Mapping):
             hint = f'write the whole name in quotes: "{key}.{next(iter(entry), "x")}" = ...'
@@ -203,7 +203,7 @@ def read_coordinates(value: Any) -> Any:
 
 
 def evaluate(text: str, constants: Mapping[str, Any]) -> Any:
-    """The value of an arithmetic expression; anything else is an error that says what was found."""
+    """Return the value of an arithmetic expression; raise an error that names any other content."""
     if len(text) > MAX_LENGTH:
         message = f"the expression has {len(text)} characters, at most {MAX_LENGTH} are read"
         raise RobotFileError(message, value=text[:40] + "...", hint="split it with [constants]")
@@ -264,7 +264,7 @@ Name = Annotated[str, BeforeValidator(read_name)]
 
 
 def split_place(name: str) -> tuple[str, str] | None:
-    """Body and place of `BEAM@0.5`; None where nothing of the kind is meant."""
+    """Return body and place of `BEAM@0.5`, or None for other text."""
     owner, mark, where = name.rpartition(INSIDE)
     return (owner, where) if mark and owner and where else None
 
@@ -291,9 +291,9 @@ Coordinates = Annotated[dict[str, Number], BeforeValidator(read_coordinates)]
 
 
 class Table(BaseModel):
-    """A table of the file: frozen, and an unknown key is an error that names the nearest known one.
+    """A table of the file, frozen; the error for an unknown key names the nearest key.
 
-    `check_values` of a kind of table refuses values that do not fit each other.
+    `check_values` of each type of table refuses inconsistent values.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -305,7 +305,7 @@ class Table(BaseModel):
 
     @classmethod
     def keys(cls) -> list[str]:
-        """Keys that the file may use."""
+        """Return the keys that the file may use."""
         return [key for key, field in cls.model_fields.items() if not field.exclude]
 
     @model_validator(mode="before")
@@ -328,11 +328,11 @@ class Table(BaseModel):
         return self
 
     def check_values(self) -> None:
-        """Raise where values do not fit each other."""
+        """Raise if values are inconsistent."""
 
 
 def position_along_beam(where: str) -> float | None:
-    """A place along a beam as a share of its length, from 0 to 1; None where the text is nothing of the kind."""
+    """Return a place along a beam as a share of its length from 0 to 1, or None for other text."""
     try:
         s = float(where)
     except ValueError:

@@ -1,1 +1,1 @@
-"""Rotations, transforms and small linear algebra over any scalar type."""
+"""Provide rotations, transforms and small linear algebra over any scalar type."""

@@ -1,11 +1,11 @@
-"""Numbers with one value per row of a batch, so that physics over any scalar runs once for all rows.
+"""Define batched numbers, which have one value per row, so that physics over any scalar evaluates all rows at once.
 
 Rows are instants of a run, poses, or designs of a robot. Zeros and ones of the robot stay plain numbers and cost
 nothing, as in a trace. Nothing is traced or compiled, so large robots need no preparation.
 
-Numbers of designs share `Decisions`: the first design is the nominal one, and its value decides comparisons for all;
-designs with another decision are marked and built one by one. A batched number never becomes a plain float implicitly:
-an operation that would drop its other values raises an error.
+Batched numbers over designs share `Decisions`: the first design is nominal, and its value decides comparisons for all
+designs. Designs with a different decision are marked and built separately. A batched number never becomes a float
+implicitly: an operation that would drop the other values raises an error.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ import numpy as np
 from parflex.spatial.scalar import Scalar
 
 Array = np.ndarray
-MEMORY = 3e8  # bytes of the numbers of the rows that are done together
-FEWEST = 500  # of these rows: below, what Python itself takes is most
-PLAIN_ROW_LIMIT = 6  # rows: numbers of many rows take as long as five to nine plain ones, by the robot
+MEMORY = 3e8  # bytes of rows that are evaluated together
+FEWEST = 500  # rows evaluated together at least: below, the overhead of Python dominates
+PLAIN_ROW_LIMIT = 6  # rows up to which plain numbers are faster: a batched number costs five to nine plain ones
 
 
 class VariedNumberError(TypeError):
-    """A number that differs from design to design is used where one number is needed: designs are built one by one."""
+    """A batched number over designs is used where a single number is required: build these designs separately."""
 
 
 class Decisions:
-    """Which designs would have gone another way than the nominal one."""
+    """Designs whose comparisons differ from those of the nominal design."""
 
     def __init__(self, count: int) -> None:
         self.differ = np.zeros(count, dtype=bool)
 
     def take(self, outcomes: Array) -> bool:
-        """The nominal answer; designs with another one are marked."""
+        """Return the nominal outcome and mark designs with another outcome."""
         nominal_outcome = bool(outcomes[0])
         self.differ |= outcomes != nominal_outcome
         return nominal_outcome
 
 
 def _function(name: str, function: Callable[[Array], Array]) -> Any:
-    """The method of a function of one number; designs without a finite value are marked."""
+    """Make a method that applies a function of one number to each row and marks designs with non-finite results."""
 
     def call(self: BatchedNumber) -> BatchedNumber:
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -54,7 +54,7 @@ def _function(name: str, function: Callable[[Array], Array]) -> Any:
 
 
 class BatchedNumber(Scalar):
-    """A number in each row."""
+    """A number with one value per row."""
 
     __slots__ = ("decisions", "values")
 
@@ -68,11 +68,11 @@ class BatchedNumber(Scalar):
         return float(self.values[0])
 
     def lifted(self, number: float) -> BatchedNumber:
-        """A plain number as a batched one that is the same in all rows."""
+        """Return a plain number as a batched number with equal values."""
         return BatchedNumber(np.full_like(self.values, number), self.decisions)
 
     def _finite(self, values: Array) -> Array:
-        """The values; designs in which they are not finite are marked."""
+        """Return the values, and mark designs in which they are not finite."""
         if self.decisions is not None:
             self.decisions.differ |= ~np.isfinite(values)
         return values
@@ -107,7 +107,7 @@ class BatchedNumber(Scalar):
         return BatchedNumber(np.abs(self.values), self.decisions)
 
     def _compare(self, other: Any, test: Callable[[Array, Any], Any]) -> Any:
-        """The nominal answer; rows that are not designs have none."""
+        """Return the nominal outcome of a comparison; raise for rows that are not designs."""
         if self.decisions is None or not isinstance(other, BatchedNumber | int | float):
             return NotImplemented
         return self.decisions.take(test(self.values, other.values if isinstance(other, BatchedNumber) else other))
@@ -125,7 +125,7 @@ class BatchedNumber(Scalar):
         return bool(self != 0)
 
     def is_finite(self) -> bool:
-        """Whether the nominal value is finite; designs in which that is otherwise are marked."""
+        """Return whether the nominal value is finite, and mark designs with another outcome."""
         return self.decisions is None or self.decisions.take(np.isfinite(self.values))
 
     def __float__(self) -> float:
@@ -151,35 +151,35 @@ class BatchedNumber(Scalar):
     arctan = _function("angle of a tangent", np.arctan)
 
     def _with_other(self, other: Any, function: Callable[[Array, Array], Array]) -> BatchedNumber:
-        """A function of two numbers."""
+        """Apply a function of two numbers."""
         x = other if isinstance(other, BatchedNumber) else self.lifted(other)
         return BatchedNumber(function(self.values, x.values), self.decisions)
 
     def arctan2(self, other: Any) -> Any:
-        """Angle of the point (other, self)."""
+        """Return the angle of the point (other, self)."""
         return self._with_other(other, np.arctan2)
 
     def larger(self, other: Any) -> Any:
-        """The larger of two numbers in each row."""
+        """Return the larger of two numbers in each row."""
         return self._with_other(other, np.maximum)
 
     def sign(self) -> Any:
-        """-1, 0 or 1 in each row; in designs as the nominal one decides."""
+        """Return -1, 0 or 1 in each row; in designs as the nominal design decides."""
         if self.decisions is None:
             return BatchedNumber(np.sign(self.values))
         return -1 if self < 0 else 1 if self > 0 else 0
 
     def hold(self) -> BatchedNumber:
-        """The same: what is set up once from parameters has a name of its own in programs alone."""
+        """Return this number; only symbols name intermediate values that are set up once from parameters."""
         return self
 
     @property
     def solves_whole(self) -> bool:
-        """Whether systems are solved at once, since blocks of them would save no time; designs are not."""
+        """Whether linear systems are solved without splitting them into blocks; not so for designs."""
         return self.decisions is None
 
     def solve_system(self, matrix: Array, rhs: Array) -> Array:
-        """Elimination in each row, pivoted by columns: solutions, then what is left of rows that were no pivots."""
+        """Eliminate in each row with column pivoting; return solutions, then the reduced other rows."""
         if self.decisions is not None:
             self.__float__()
         A, B = gathered(matrix, len(self.values)), gathered(rhs.reshape(len(matrix), -1), len(self.values))
@@ -195,7 +195,7 @@ class BatchedNumber(Scalar):
         return batched_entries(augmented[:, :, n:]).reshape(rhs.shape)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """NumPy's functions call methods of objects, but for `sign`, which compares: here it does not."""
+        """Compute NumPy's `sign` without comparisons; other functions call methods of the entries."""
         if ufunc is np.sign:
             return self.sign()
         objects = (np.array(x, dtype=object) if isinstance(x, BatchedNumber) else x for x in inputs)
@@ -203,22 +203,22 @@ class BatchedNumber(Scalar):
 
 
 def is_varied(x: Any) -> bool:
-    """Whether this number differs from row to row."""
+    """Return whether a number differs from row to row."""
     return isinstance(x, BatchedNumber)
 
 
 def is_batched(array: Array) -> bool:
-    """Whether numbers of rows stand in an array, and not of designs, which decide and have slopes."""
+    """Return whether an array has batched numbers over rows that are not designs."""
     return array.dtype == object and any(isinstance(x, BatchedNumber) and x.decisions is None for x in array.flat)
 
 
 def nominal(x: Any) -> float:
-    """The number of the first design, where scales and shares are those of all."""
+    """Return the value of the first design, which sets scales for all designs."""
     return x.nominal if isinstance(x, BatchedNumber) else float(getattr(x, "value", x))
 
 
 def function_of(name: str, plain: Callable[..., float]) -> Callable[..., Any]:
-    """A function of floats that takes batched numbers too, by the method of this name."""
+    """Make a function of floats accept batched numbers, through their method `name`."""
 
     def call(*arguments: Any) -> Any:
         template = next((argument for argument in arguments if isinstance(argument, BatchedNumber)), None)
@@ -234,17 +234,17 @@ larger = function_of("larger", max)  # of two numbers; which of them it is may d
 
 
 def smaller(x: Any, y: Any) -> Any:
-    """The smaller of two numbers; which of them it is may differ from row to row."""
+    """Return the smaller of two numbers in each row."""
     return -larger(-x, -y)
 
 
 def finite(x: Any) -> bool:
-    """Whether a number is finite; designs in which it is not are marked."""
+    """Return whether a number is finite, and mark designs in which it is not."""
     return x.is_finite() if isinstance(x, BatchedNumber) else math.isfinite(x)
 
 
 def batched_entries(values: Array) -> Array:
-    """Entries of a table, rows first, as batched numbers."""
+    """Return the entries of a table (rows first) as batched numbers."""
     result = np.empty(values.shape[1:], dtype=object)
     for index in np.ndindex(*result.shape):
         result[index] = BatchedNumber(np.ascontiguousarray(values[(slice(None), *index)]))
@@ -252,7 +252,7 @@ def batched_entries(values: Array) -> Array:
 
 
 def gathered(numbers: Any, rows: int) -> Array:
-    """A table, rows first, of batched numbers; plain numbers are the same in each."""
+    """Return a table (rows first) of batched numbers; plain numbers repeat in each row."""
     entries = np.asarray(numbers)
     result = np.empty((rows, *entries.shape))
     for index in np.ndindex(*entries.shape):
@@ -262,7 +262,7 @@ def gathered(numbers: Any, rows: int) -> Array:
 
 
 def apply_rowwise(function: Callable[..., Array], *numbers: Array) -> Array:
-    """What a function of tables, rows first, gives for batched numbers, or for plain ones."""
+    """Apply a function of tables (rows first) to batched or plain numbers."""
     first = next((entry for array in numbers for entry in array.flat if isinstance(entry, BatchedNumber)), None)
     if first is None:
         return function(*(np.asarray(array, dtype=float)[None] for array in numbers))[0]
@@ -272,9 +272,9 @@ def apply_rowwise(function: Callable[..., Array], *numbers: Array) -> Array:
 def evaluate_rows(
     function: Callable[[dict[str, Array]], Mapping[str, Any]], tables: Mapping[str, Array], size: int
 ) -> dict[str, Array]:
-    """What a function of named numbers gives in all rows of these tables; it keeps about `size` numbers at a time.
+    """Evaluate a function of named numbers in all rows of tables, storing about `size` numbers at a time.
 
-    Few rows are faster one after the other, in plain numbers.
+    Few rows are evaluated one by one in plain numbers, which is faster.
     """
     count = len(next(iter(tables.values())))
     length, parts = max(FEWEST, int(MEMORY / (8 * size))), []

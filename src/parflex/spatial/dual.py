@@ -1,11 +1,11 @@
-"""Dual numbers for exact directional derivatives, and complex numbers as pairs of any scalar.
+"""Define dual numbers for exact directional derivatives, and complex numbers as pairs of any scalar.
 
-One pass of code over any scalar gives its result and the derivatives along all directions by the chain rule, without
-differences and step sizes. Two classes can be nested: `Dual` has derivatives along small motions of a robot,
-`Sensitive` along changes of its file. A dual number of sensitive ones has second derivatives.
+One pass of code over any scalar computes a result and its derivatives along all directions by the chain rule, without
+differences and step sizes. The two classes nest: `Dual` has derivatives along small motions of a robot, `Sensitive`
+along changes of its file. A dual number of sensitive numbers has mixed second derivatives.
 
-A complex pair is a real and an imaginary part, each a float or a symbol, since NumPy's complex numbers hold no symbols.
-Zero parts cost nothing.
+A complex pair is a real and an imaginary part, each a float or a symbol, because NumPy's complex numbers cannot contain
+symbols. Zero parts cost nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Array = np.ndarray
 
 
 def _by_value(compare: Callable[[Any, Any], Any]) -> Any:
-    """A comparison that slopes do not enter."""
+    """Make a comparison that ignores slopes."""
 
     def method(self: DualNumber, other: Any) -> bool:
         return bool(compare(self.value, other.value if isinstance(other, self.__class__) else other))
@@ -33,7 +33,7 @@ def _by_value(compare: Callable[[Any, Any], Any]) -> Any:
 
 
 class DualNumber(Scalar):
-    """A number and its slopes; numbers of the kinds in `plain` are constants beside it."""
+    """A number and its slopes; numbers of the types in `plain` are constants."""
 
     __slots__ = ("slope", "value")
 
@@ -85,7 +85,7 @@ class DualNumber(Scalar):
     def __abs__(self) -> Any:
         return -self if self.value < 0 else self
 
-    # by value alone: what NumPy's sign asks
+    # by value alone, as for NumPy's sign
     __lt__, __gt__, __le__, __ge__ = map(_by_value, (operator.lt, operator.gt, operator.le, operator.ge))
 
     def __eq__(self, other: object) -> bool:
@@ -94,25 +94,25 @@ class DualNumber(Scalar):
     __hash__ = object.__hash__
 
     def _mapped(self, value: Any, slope: Any) -> Any:
-        """A function of this number, `slope` its derivative."""
+        """Return a function of this number, with derivative `slope`."""
         return self.__class__(value, slope * self.slope)
 
     # names that NumPy calls on objects
     def sin(self) -> Any:
-        """Sine."""
+        """Return the sine."""
         return self._mapped(_call("sin", self.value), _call("cos", self.value))
 
     def cos(self) -> Any:
-        """Cosine."""
+        """Return the cosine."""
         return self._mapped(_call("cos", self.value), -_call("sin", self.value))
 
     def sqrt(self) -> Any:
-        """Square root."""
+        """Return the square root."""
         root = _call("sqrt", self.value)
         return self._mapped(root, 0.5 / root)
 
     def arctan2(self, other: Any) -> Any:
-        """Angle of the point (other, self)."""
+        """Return the angle of the point (other, self)."""
         x = other if other.__class__ is self.__class__ else self.__class__(other, 0.0 * self.slope)
         square = x.value * x.value + self.value * self.value
         return self.__class__(np.arctan2(self.value, x.value), (x.value * self.slope - self.value * x.slope) / square)
@@ -126,7 +126,7 @@ def _call(name: str, x: Any) -> Any:
 
 
 class Sensitive(DualNumber):
-    """A number and its slopes by values of the robot file. It is zero only where its slopes are zero too."""
+    """A number and its slopes by values of the robot file; zero only if its slopes are zero too."""
 
     __slots__ = ()
 
@@ -142,14 +142,14 @@ class Sensitive(DualNumber):
 
 
 class Dual(DualNumber):
-    """A number and its slopes along motions; what it is made of may be sensitive."""
+    """A number and its slopes along motions; its parts may be sensitive numbers."""
 
     __slots__ = ()
     plain = (int, float, Sensitive)
 
 
 def seed_slopes(directions: Array, kind: type[DualNumber] = Dual) -> Array:
-    """Zeros with these slopes: row k is the slope of entry k; entries that do not move are plain zeros."""
+    """Return zeros with given slopes: row k is the slope of entry k; entries without slope are plain zeros."""
     entries = [kind(0.0, row) if bool(np.any(row)) else 0.0 for row in directions]
     result = np.empty(len(entries), dtype=object)
     result[:] = entries
@@ -157,13 +157,13 @@ def seed_slopes(directions: Array, kind: type[DualNumber] = Dual) -> Array:
 
 
 def slopes(values: Any, count: int, kind: type[DualNumber] = Dual) -> Array:
-    """Slopes of a vector, one row for each entry; plain numbers have none."""
+    """Return the slopes of a vector, one row per entry; plain numbers have zero slopes."""
     rows = [entry.slope if isinstance(entry, kind) else np.zeros(count) for entry in values]
     return np.array(rows).reshape(-1, count)
 
 
 def without_slopes(numbers: Any, kind: type[DualNumber] = Sensitive) -> Array:
-    """The numbers of an array without their slopes."""
+    """Return the values of an array without their slopes."""
     entries = np.asarray(numbers)
     if entries.dtype != object:
         return entries
@@ -172,18 +172,18 @@ def without_slopes(numbers: Any, kind: type[DualNumber] = Sensitive) -> Array:
 
 
 def dual_type(*arrays: Array) -> type[DualNumber] | None:
-    """The outer kind of sloped numbers in these arrays, if there are any."""
+    """Return the outer type of dual numbers in arrays, or None."""
     kinds = {entry.__class__ for array in arrays for entry in array.flat if isinstance(entry, DualNumber)}
     return next((kind for kind in (Dual, Sensitive) if kind in kinds), None)
 
 
 def slopes_last(numbers: Array, kind: type[DualNumber], count: int) -> Array:
-    """Slopes of all entries of an array along one more axis, behind."""
+    """Return the slopes of all entries of an array along an additional last axis."""
     return slopes(np.asarray(numbers).ravel(), count, kind).reshape(*np.shape(numbers), count)
 
 
 def with_slopes(values: Array, changes: Array, kind: type[DualNumber]) -> Array:
-    """Numbers with slopes, which stand along the last axis of `changes`."""
+    """Return numbers with the slopes given along the last axis of `changes`."""
     result = np.empty(np.shape(values), dtype=object)
     for index in np.ndindex(*result.shape):
         result[index] = kind(values[index] if values.dtype == object else float(values[index]), changes[index])
@@ -191,20 +191,20 @@ def with_slopes(values: Array, changes: Array, kind: type[DualNumber]) -> Array:
 
 
 def slope_count(kind: type[DualNumber], *arrays: Array) -> int:
-    """How many slopes the numbers of these arrays have."""
+    """Return the number of slopes of the entries of arrays."""
     return next(len(entry.slope) for array in arrays for entry in array.flat if isinstance(entry, kind))
 
 
 @dataclass(frozen=True)
 class ComplexPair(Scalar):
-    """re + i im."""
+    """The complex number re + i im."""
 
     re: Any
     im: Any
 
     @property
     def calls_alike(self) -> bool:
-        """Whether its parts call functions of alike things."""
+        """Whether identical groups of elements share one function, as for the parts."""
         return getattr(self.re, "calls_alike", False)
 
     def __add__(self, other: Any) -> ComplexPair:
@@ -225,5 +225,5 @@ class ComplexPair(Scalar):
 
 
 def complex_pair(value: Any) -> ComplexPair:
-    """The number as a pair."""
+    """Return a number as a complex pair."""
     return value if isinstance(value, ComplexPair) else ComplexPair(value, 0.0)

@@ -1,12 +1,12 @@
-"""Linear systems over any scalar: LAPACK for floats, structured elimination for symbols.
+"""Solve linear systems over any scalar: LAPACK for floats, structured elimination for symbols.
 
 Symmetric matrices are eliminated without pivoting, A = L D L^T. Zeros stay zeros, so sparse matrices make short
-programs. Every principal part of a positive definite matrix is regular, so any order is safe; for other matrices the
-signs of the pivots count the negative eigenvalues.
+programs. Every principal submatrix of a positive definite matrix is regular, so any order is safe; for other matrices
+the signs of the pivots count the negative eigenvalues.
 
-Unknowns can be eliminated in groups, each by one function that identical groups share. Inside a group zeros are left
-out, as for single unknowns; beyond it the result is the same but for rounding. A scalar that supports shared functions
-has the method `alike`: symbols then call one function for all identical elements of a robot.
+Unknowns can be eliminated in groups, each by one function that identical groups share. Inside a group zeros are
+skipped, as for single unknowns; results agree to rounding. A scalar that supports shared functions has the method
+`alike`: symbols then call one function for all identical elements of a robot.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from parflex.spatial.dual import (
 )
 
 Array = np.ndarray
-NUMBER = 0.4  # of a symbol: what a number costs as a factor, since some of its products vanish or fold
+NUMBER = 0.4  # cost of a number as factor relative to a symbol, because some products vanish or fold
 
 
 def is_symbolic(*arrays: Any) -> bool:
-    """Whether any of the arrays holds symbols."""
+    """Return whether any of the arrays has symbols."""
     return any(np.asarray(array).dtype == object for array in arrays)
 
 
 def scalar_type(*arrays: Any) -> type:
-    """The entries of an array that is to hold results of these: object for symbols, else float."""
+    """Return the dtype for results of these arrays: object for symbols, else float."""
     return object if is_symbolic(*arrays) else float
 
 
 def solve(A: Array, b: Array) -> Array:
-    """X with A x = b for a square, regular A; `b` is a vector or a matrix of columns.
+    """Return X with A x = b for a square, regular A; `b` is a vector or a matrix of columns.
 
-    Symbols: the matrix is brought to block-triangular form by its exact zeros; single entries are divided by, larger
-    blocks are eliminated in stages. So no regular pose meets a zero pivot.
+    Symbolic matrices are permuted to block-triangular form by their exact zeros. Single entries are divided, larger
+    blocks are eliminated in stages with pivoting, so no regular pose meets a zero pivot.
     """
     if not is_symbolic(A, b):
         return np.linalg.solve(A, b)
@@ -76,20 +76,20 @@ def _solve_by_blocks(A: Array, b: Array) -> Array:
 
 
 def _first_with(name: str, *arrays: Array) -> Any:
-    """The first entry that has something by this name, which is not false."""
+    """Return the first entry whose attribute `name` is not false."""
     entries = (x for values in arrays if values.dtype == object for x in values.flat)
     return next((x for x in entries if getattr(x, name, False)), None)
 
 
 def eigen_pairs(A: Array, B: Array) -> tuple[Array, Array]:
-    """Values, lowest first, and vectors x with A x = value B x and x^T B x = 1, of numbers; B is positive definite."""
+    """Return eigenvalues in rising order and vectors x with A x = value B x, x^T B x = 1; B is positive definite."""
     root = np.linalg.cholesky(B)
     values, vectors = np.linalg.eigh(np.linalg.solve(root, np.linalg.solve(root, A).T))
     return values, np.linalg.solve(root.T, vectors)
 
 
 def _solve_sloped(A: Array, b: Array, kind: type[DualNumber]) -> Array:
-    """The same for numbers with slopes: d(A^-1 b) = A^-1 (db - dA x), all slopes as right sides of one system."""
+    """Solve for numbers with slopes by d(A^-1 b) = A^-1 (db - dA x), with all slopes as right-hand sides."""
     count, n = slope_count(kind, A, b), len(A)
     block, rhs = without_slopes(A, kind), without_slopes(b, kind).reshape(n, -1)
     x = solve(block, rhs)
@@ -100,11 +100,11 @@ def _solve_sloped(A: Array, b: Array, kind: type[DualNumber]) -> Array:
 
 
 def _solve_in_stages(A: Array, b: Array) -> Array:
-    """Elimination of a few unknowns at a time, each against the rows that hold them.
+    """Eliminate a few unknowns at a time, each stage over the rows that contain them.
 
-    The unknowns of a leg stand in the rows of its own closure alone. They are eliminated there by pivoting over these
-    rows; rows that are left hold what the leg asks of the others, and take part in a later stage. A regular matrix has
-    independent columns, so those of a stage are independent in their rows: a stage is as safe as the whole.
+    The unknowns of a leg appear in the rows of its own closure only and are eliminated there with pivoting. The
+    remaining rows couple the leg with other unknowns and join a later stage. A regular matrix has independent
+    columns, so those of a stage are independent in their rows: a stage is as safe as the whole.
     """
     n, B = len(A), b.reshape(len(b), -1)
     plans = _stages(A), [_Stage(list(range(n)), list(range(n)), [])]
@@ -126,9 +126,9 @@ def _solve_in_stages(A: Array, b: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Stage:
-    """Columns that are eliminated from rows, and other columns that stand in these rows.
+    """Columns eliminated from rows, and the other columns of these rows.
 
-    Rows are numbered as they are then: those of earlier stages are gone, what was left of them stands behind.
+    Row numbers refer to the remaining rows: eliminated rows are removed, reduced rows are appended.
     """
 
     rows: list[int]
@@ -137,7 +137,7 @@ class _Stage:
 
 
 def _stages(A: Array) -> list[_Stage]:
-    """Stages by the exact zeros: the column that stands in the fewest rows next, with all that stand in no others."""
+    """Return stages by exact zeros: next the column in the fewest rows, with all columns in no other rows."""
     pattern = _pattern(A)
     columns, stages = list(range(A.shape[1])), []
     while columns:
@@ -152,7 +152,7 @@ def _stages(A: Array) -> list[_Stage]:
 
 
 def _plan_cost(plan: list[_Stage], A: Array, rhs_count: int) -> int:
-    """Operators of the stages for a number of right sides, all of them full."""
+    """Return the operators of the stages for a number of full right-hand sides."""
     n, total = len(A), 0
     pattern = np.concatenate([_pattern(A), np.ones((n, rhs_count), dtype=bool)], axis=1)
     for stage in plan:
@@ -166,7 +166,7 @@ def _plan_cost(plan: list[_Stage], A: Array, rhs_count: int) -> int:
 
 
 def _elimination_cost(rows: Array, n: int) -> int:
-    """Operators of pivoted elimination of the first n columns; `rows` (what is not zero) becomes what it leaves."""
+    """Return the operators of pivoted elimination of the first n columns; fill `rows`, the pattern, in place."""
     total = 0
     for k in range(n):
         nonzero_rows = [i for i in range(k, len(rows)) if i == k or rows[i, k]]
@@ -177,12 +177,12 @@ def _elimination_cost(rows: Array, n: int) -> int:
 
 
 def _pattern(A: Array) -> Array:
-    """Which entries are not zero."""
+    """Return which entries are not zero."""
     return np.array([[not is_zero(entry) for entry in row] for row in A])
 
 
 def _eliminate_block(A: Array, B: Array) -> Array:
-    """The solutions for the pivot rows, then what is left of the other rows; by the pivoted primitive of the scalar."""
+    """Return the solutions for the pivot rows, then the reduced other rows, by the scalar's pivoted primitive."""
     if A.shape == (1, 1):
         return B / A[0, 0]
     symbol = _first_with("solve_system", A, B)
@@ -190,7 +190,7 @@ def _eliminate_block(A: Array, B: Array) -> Array:
 
 
 def _eliminate_constants(A: Array, B: Array) -> Array:
-    """The same for constants that stand among symbols."""
+    """Eliminate a block of constants inside a symbolic matrix."""
     order, L, U = scipy.linalg.lu(A.astype(float), p_indices=True)
     n = A.shape[1]
     top = B.astype(float)[np.argsort(order)]
@@ -199,7 +199,7 @@ def _eliminate_constants(A: Array, B: Array) -> Array:
 
 
 def triangular_blocks(A: Array) -> list[tuple[list[int], list[int]]]:
-    """Rows and columns of the diagonal blocks of A, in an order in which each needs only earlier ones."""
+    """Return rows and columns of the diagonal blocks of A, each depending on earlier blocks only."""
     n = len(A)
     pattern = _pattern(A)
     # column of each row
@@ -225,7 +225,7 @@ def triangular_blocks(A: Array) -> list[tuple[list[int], list[int]]]:
 
 
 def least_norm(A: Array, b: Array, weights: Array | None = None) -> Array:
-    """The x with A x = b, for independent rows of A, of which the sum of weighted squares is least."""
+    """Return the x with A x = b of least weighted norm, for independent rows of A."""
     if not is_symbolic(A, b) and (weights is None or not is_symbolic(weights)):
         units = 1.0 if weights is None else 1 / np.sqrt(weights)
         return units * np.linalg.lstsq(A * units, b, rcond=None)[0]
@@ -234,7 +234,7 @@ def least_norm(A: Array, b: Array, weights: Array | None = None) -> Array:
 
 
 def least_squares(A: Array, b: Array, units: Array) -> Array:
-    """The x that fits A x = b best: exactly where A is square, else in least squares of rows over their units."""
+    """Return the x that solves A x = b: exactly for square A, else in least squares of rows over their units."""
     if A.shape[0] == A.shape[1]:
         return solve(A, b)
     E = A / units[:, None]
@@ -242,9 +242,9 @@ def least_squares(A: Array, b: Array, units: Array) -> Array:
 
 
 def solve_positive(A: Array, b: Array, sparse: bool = False) -> Array:
-    """X with A x = b for a symmetric positive definite A, without pivoting: safe in any order; numbers go to LAPACK.
+    """Return X with A x = b for a symmetric positive definite A, without pivoting; floats use LAPACK.
 
-    `b` is a vector or a matrix of columns. If A is `sparse`, unknowns are eliminated in an order that keeps it so.
+    `b` is a vector or a matrix of columns. If A is `sparse`, the order of elimination limits fill-in.
     """
     if all(isinstance(x, (int, float)) for values in (A, b) if values.dtype == object for x in values.flat):
         return np.linalg.solve(*(x.astype(float) if x.dtype == object else x for x in (A, b)))
@@ -256,7 +256,7 @@ def solve_positive(A: Array, b: Array, sparse: bool = False) -> Array:
 
 @dataclass(frozen=True)
 class EliminationStep:
-    """An unknown that is eliminated: its pivot, the reciprocal of it, and its column of L over those that are left."""
+    """An eliminated unknown: its pivot, the reciprocal of the pivot, and its column of L."""
 
     unknown: int
     pivot: Any
@@ -264,26 +264,26 @@ class EliminationStep:
     column: dict[int, Any]
 
     def mapped(self, change: Callable[[Any], Any]) -> EliminationStep:
-        """With every factor changed."""
+        """Return the step with every factor mapped."""
         column = {j: change(value) for j, value in self.column.items()}
         return EliminationStep(self.unknown, self.pivot, change(self.inverse), column)
 
 
 def is_zero(entry: Any) -> bool:
-    """Whether an entry is zero whatever the inputs are."""
+    """Return whether an entry is zero for all inputs."""
     return isinstance(entry, (int, float)) and entry == 0
 
 
 def eliminate(A: Array, sparse: bool = False) -> list[EliminationStep]:
-    """L and D of a symmetric matrix, of which the lower half is read, unknown after unknown.
+    """Return L and D of a symmetric matrix (lower half), one unknown at a time.
 
-    If it is `sparse`, the order is chosen as it goes: the unknown whose elimination touches least comes next.
+    If the matrix is `sparse`, the next unknown is the one whose elimination affects the fewest entries.
     """
     return _eliminate_unknowns(A, sparse, len(A))[0]
 
 
 def _eliminate_unknowns(A: Array, sparse: bool, count: int) -> tuple[list[EliminationStep], list[dict[int, Any]]]:
-    """Steps for so many unknowns, and all rows after them."""
+    """Eliminate a number of unknowns; return the steps and all later rows."""
     rows: list[dict[int, Any]] = [{} for _ in A]
     for i, line in enumerate(A):
         for j, entry in enumerate(line[: i + 1]):
@@ -318,13 +318,13 @@ def _eliminate_unknowns(A: Array, sparse: bool, count: int) -> tuple[list[Elimin
 
 
 def _pivot_cost(row: dict[int, Any], pivot: int) -> float:
-    """Products that eliminating this row takes, numbers counted less."""
+    """Return the number of products for eliminating a row; products with constants count less."""
     weight = sum(NUMBER if isinstance(x, (int, float)) else 1.0 for j, x in row.items() if j != pivot)
     return weight * (weight + 1)
 
 
 def substitute(steps: list[EliminationStep], b: Any) -> list[Any]:
-    """The rows x with L D L^T x = b, for rows b: of one number each, or of one for every right side."""
+    """Return the rows x with L D L^T x = b, for rows b of one number each or one per right-hand side."""
     x = list(b)
     for step in steps:
         for j, factor in step.column.items():
@@ -339,7 +339,7 @@ def substitute(steps: list[EliminationStep], b: Any) -> list[Any]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupStep(Record):
-    """Unknowns that are eliminated together, those that they touch, reciprocals of pivots, and columns of L."""
+    """Unknowns eliminated together, adjacent unknowns, reciprocals of pivots, and columns of L."""
 
     unknowns: tuple[int, ...]
     others: tuple[int, ...]
@@ -348,13 +348,13 @@ class GroupStep(Record):
     outside: Array  # over the others
 
     def mapped(self, change: Callable[[Any], Any]) -> GroupStep:
-        """With every factor changed."""
+        """Return the step with every factor mapped."""
         parts = (_each(change, part) for part in (self.inverse, self.inside, self.outside))
         return GroupStep(self.unknowns, self.others, *parts)
 
 
 def eliminate_groups(A: Array, groups: Sequence[Sequence[int]]) -> list[GroupStep]:
-    """L and D of a symmetric matrix, group after group: the one that touches the fewest others comes next."""
+    """Return L and D of a symmetric matrix, eliminating next the group with the fewest adjacent unknowns."""
     rows: list[dict[int, Any]] = [{} for _ in A]
     for i, j in np.argwhere(np.tril(A != 0)).tolist():
         rows[i][j] = rows[j][i] = A[i, j]
@@ -384,19 +384,19 @@ def eliminate_groups(A: Array, groups: Sequence[Sequence[int]]) -> list[GroupSte
 
 
 def _adjacent_unknowns(rows: list[dict[int, Any]], group: Sequence[int]) -> set[int]:
-    """Unknowns outside a group that stand in its rows."""
+    """Return the unknowns outside a group in its rows."""
     return set().union(*(rows[k] for k in group)) - set(group)
 
 
 def _eliminate_group(rows: list[dict[int, Any]], group: Sequence[int], adjacent: list[int]) -> tuple[GroupStep, Array]:
-    """A step, and what it adds to the rows of the others."""
+    """Return an elimination step, and its update of the adjacent rows."""
     block = np.array([[rows[i].get(j, 0.0) for j in group] for i in [*group, *adjacent]], dtype=object)
     parts = shared_call(_factors, "elimination", block[: len(group)], block[len(group) :])
     return GroupStep(tuple(group), tuple(adjacent), *parts[:3]), parts[3]
 
 
 def _factors(diagonal_block: Array, off_diagonal_block: Array) -> tuple[Array, Array, Array, Array]:
-    """Reciprocals of pivots, columns of L inside and outside, and what is added to the rest (its lower half)."""
+    """Return reciprocals of pivots, columns of L inside and outside, and the update of the lower half."""
     count, adjacent_count = len(diagonal_block), len(off_diagonal_block)
     A = np.zeros((count + adjacent_count, count + adjacent_count), dtype=object)
     A[:count, :count], A[count:, :count] = diagonal_block, off_diagonal_block
@@ -412,7 +412,7 @@ def _factors(diagonal_block: Array, off_diagonal_block: Array) -> tuple[Array, A
 
 
 def substitute_groups(steps: Sequence[GroupStep], b: Sequence[Any]) -> list[Any]:
-    """The numbers x with L D L^T x = b."""
+    """Return the x with L D L^T x = b."""
     x = list(b)
     for step in steps:
         group_values = np.array([x[k] for k in step.unknowns], dtype=object)
@@ -430,7 +430,7 @@ def substitute_groups(steps: Sequence[GroupStep], b: Sequence[Any]) -> list[Any]
 
 
 def _forward(rhs: Array, inside: Array, outside: Array) -> tuple[Array, Array]:
-    """What is left of a right side in the rows of a group, and what that adds to those of the others."""
+    """Return the reduced right-hand side of a group, and its update of the other rows."""
     x = rhs.copy()
     for k in range(len(x)):
         for i in range(k + 1, len(x)):
@@ -439,7 +439,7 @@ def _forward(rhs: Array, inside: Array, outside: Array) -> tuple[Array, Array]:
 
 
 def _backward(rhs: Array, adjacent_values: Array, inverse: Array, inside: Array, outside: Array) -> tuple[Array]:
-    """Unknowns of a group from those of the others."""
+    """Return the unknowns of a group from the other unknowns."""
     x = rhs.copy()
     for k in reversed(range(len(x))):
         x[k] = x[k] * inverse[k]
@@ -451,9 +451,9 @@ def _backward(rhs: Array, adjacent_values: Array, inverse: Array, inside: Array,
 
 
 def shared_call(function: Callable[..., tuple[Array, ...]], key: Any, *arrays: Any) -> tuple[Array, ...]:
-    """Results of a function of arrays; the function is the same for equal keys, words or things that hold the same.
+    """Call a function of arrays that equal keys share.
 
-    Where an array holds pairs, these go through as two parts, and all results are pairs.
+    Arrays with complex pairs are passed as two parts, and then all results are pairs.
     """
     inputs = [np.asarray(values) for values in arrays]
     caller = _first_with("calls_alike", *inputs)
@@ -464,7 +464,7 @@ def shared_call(function: Callable[..., tuple[Array, ...]], key: Any, *arrays: A
     has_pairs = [_has_pairs(values) for values in inputs]
 
     def apart(*parts: Array) -> tuple[Array, ...]:
-        """The function of real and imaginary parts."""
+        """Call the function with real and imaginary parts."""
         given = iter(parts)
         outputs = function(*(_joined(next(given), next(given)) if pairs else next(given) for pairs in has_pairs))
         return tuple(part for values in outputs for part in _parts(values))
@@ -476,7 +476,7 @@ def shared_call(function: Callable[..., tuple[Array, ...]], key: Any, *arrays: A
 
 
 def can_share_call(*arrays: Any) -> bool:
-    """Whether entries of an array would call one function for alike things."""
+    """Return whether entries of an array support shared functions."""
     return _first_with("calls_alike", *map(np.asarray, arrays)) is not None
 
 
@@ -485,12 +485,12 @@ def _has_pairs(values: Array) -> bool:
 
 
 def _parts(values: Array) -> list[Array]:
-    """Real and imaginary parts."""
+    """Return real and imaginary parts."""
     return [_each(lambda x: complex_pair(x).re, values), _each(lambda x: complex_pair(x).im, values)]
 
 
 def _joined(re: Array, im: Array) -> Array:
-    """Pairs of both parts; real numbers stay such, so that zeros are seen."""
+    """Return complex pairs of both parts; real numbers stay real, so zeros remain visible."""
 
     def join(x: Any, y: Any) -> Any:
         return x if isinstance(x, (int, float)) and is_zero(y) else ComplexPair(x, y)
@@ -499,5 +499,5 @@ def _joined(re: Array, im: Array) -> Array:
 
 
 def _each(function: Callable[..., Any], *arrays: Array) -> Array:
-    """A function of numbers or symbols, entry by entry."""
+    """Apply a function to numbers or symbols, entry by entry."""
     return np.asarray(np.frompyfunc(function, len(arrays), 1)(*arrays), dtype=object)

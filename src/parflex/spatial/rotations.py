@@ -1,8 +1,8 @@
-"""Rotation matrices, quaternions (scalar first), rotation vectors and Khalil-Kleinfinger transforms.
+"""Convert between rotation matrices, quaternions (scalar first), rotation vectors and Khalil-Kleinfinger transforms.
 
-Sines and cosines of angles in input files are exact at multiples of 15 degrees. The cosine of the number nearest to
-pi/2 is 6e-17; in a program it costs operators, and numbers that symmetry makes equal must be equal to the last digit.
-An angle within rounding of such a multiple is taken for it, and all four quadrants share one table.
+Sines and cosines of angles in input files are exact at multiples of 15 degrees, also for angles within rounding of
+them. The cosine of the float nearest to pi/2 is 6e-17, which would cost operators in a program, and entries that are
+equal by symmetry must be equal to the last digit. All four quadrants share one table.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 from parflex.spatial.batched import apply_rowwise, is_batched, is_varied
 
 Array = np.ndarray
-E3 = np.eye(3)  # a copy of it takes a fifth of the time of another one
+E3 = np.eye(3)  # identity, whose copy takes a fifth of the time of np.eye
 
-ORIENTATION = tuple(f"orientation_{part}" for part in "wxyz")  # columns: unit quaternion of a frame in the world
+ORIENTATION = tuple(f"orientation_{part}" for part in "wxyz")  # columns of the unit quaternion of a frame in the world
 # (1 - (x/2) cot(x/2)) / x^2 in powers of x^2: Bernoulli numbers over factorials
 INVERSE_SERIES = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000, 1 / 74724249600)
 SERIES = 9  # terms of the series below: exact to rounding up to half a turn
@@ -28,30 +28,30 @@ STEP = math.pi / 12
 # sines of 0, 15, ... 90 degrees
 SINE_TABLE = (0.0, (sqrt(6) - sqrt(2)) / 4, 0.5, sqrt(0.5), sqrt(0.75), (sqrt(6) + sqrt(2)) / 4, 1.0)
 ROUNDING = 4 * 2.0**-52  # of an angle computed by a few operations, such as 150*(pi/180)
-LARGEST = 1000.0  # rad: rounding of larger ones says nothing about what was meant
+LARGEST = 1000.0  # rad: larger angles have too much rounding to be a multiple of 15 degrees
 
 
 def hat(p: Any) -> Array:
-    """Matrix of the cross product: its product with s is p x s."""
+    """Return the matrix of the cross product with p."""
     x, y, z = _components(p)
     zero = x * 0
     return np.array([[zero, -z, y], [z, zero, -x], [-y, x, zero]])
 
 
 def cross(a: Any, b: Any) -> Array:
-    """Cross product; `b` may be a matrix of columns. NumPy's own costs ten times as much on three numbers."""
+    """Return the cross product, ten times as fast as NumPy's; `b` may be a matrix of columns."""
     ax, ay, az = _components(a)
     bx, by, bz = _components(b)
     return np.array([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx])
 
 
 def _components(vector: Any) -> Any:
-    """The three of a vector, or rows of a matrix: numbers of Python, which compute faster than NumPy's."""
+    """Return three numbers, or rows of a matrix, as Python objects, which compute faster than NumPy scalars."""
     return vector.tolist() if isinstance(vector, np.ndarray) and vector.ndim == 1 else vector
 
 
 def vector_length(vector: Any) -> Any:
-    """Length of a vector over any scalar; of none it has no slopes, and is zero."""
+    """Return the length of a vector over any scalar; a zero vector has length zero without slopes."""
     vector = np.asarray(vector)
     if vector.dtype != object:
         return np.linalg.norm(vector)
@@ -60,12 +60,12 @@ def vector_length(vector: Any) -> Any:
 
 
 def rotation_about(axis: int, angle: Any) -> Array:
-    """Rotation by `angle` about the axis with number 0, 1 or 2."""
+    """Return the rotation by `angle` about axis 0, 1 or 2."""
     return _about(axis, np.cos(angle), np.sin(angle))
 
 
 def exact_rotation(axis: int, angle: float) -> Array:
-    """The same for an angle of a description: exact at multiples of 15 degrees."""
+    """Return the rotation by an angle of an input file about axis 0, 1 or 2, exact at multiples of 15 degrees."""
     return _about(axis, cosine(angle), sine(angle))
 
 
@@ -82,7 +82,7 @@ def _about(axis: int, c: Any, s: Any) -> Array:
 
 
 def mdh_transform(gamma: float, b: float, alpha: float, d: float, theta: float, r: float) -> tuple[Array, Array]:
-    """Rotation and position of Rot(z,gamma) Trans(z,b) Rot(x,alpha) Trans(x,d) Rot(z,theta) Trans(z,r), theory (1)."""
+    """Return Rot(z,gamma) Trans(z,b) Rot(x,alpha) Trans(x,d) Rot(z,theta) Trans(z,r), theory (1)."""
     first = exact_rotation(2, gamma) @ exact_rotation(0, alpha)
     rotation = first @ exact_rotation(2, theta)
     position = np.array([0.0, 0.0, b]) + first @ np.array([d, 0.0, 0.0]) + rotation @ np.array([0.0, 0.0, r])
@@ -90,7 +90,7 @@ def mdh_transform(gamma: float, b: float, alpha: float, d: float, theta: float, 
 
 
 def exact_entries(values: Array) -> Array:
-    """Entries that are 0, 1 or -1 but for the rounding of cos(pi/2), put right."""
+    """Round entries that are 0, 1 or -1 to rounding of cos(pi/2)."""
     if values.dtype == object:
         return values
     nearest = np.round(values)
@@ -98,9 +98,9 @@ def exact_entries(values: Array) -> Array:
 
 
 def compose(rotation: Array, position: Array, R: Array, p: Array) -> tuple[Array, Array]:
-    """Rotation and position of a frame that stands at (R, p) in one that stands at (rotation, position).
+    """Return rotation and position of a frame at (R, p) in a frame at (rotation, position).
 
-    Coordinates that cancel but for rounding are zero.
+    Coordinates that cancel to rounding are zero.
     """
     new_rotation, new_position = rotation @ R, position + rotation @ p
     if new_rotation.dtype == object or new_position.dtype == object:
@@ -110,7 +110,7 @@ def compose(rotation: Array, position: Array, R: Array, p: Array) -> tuple[Array
 
 
 def quaternion_matrix(quaternion: Any) -> Array:
-    """Rotation matrix of a unit quaternion."""
+    """Return the rotation matrix of a unit quaternion."""
     w, x, y, z = quaternion
     return np.array(
         [
@@ -122,27 +122,27 @@ def quaternion_matrix(quaternion: Any) -> Array:
 
 
 def unit_quaternion(quaternion: Any) -> Array:
-    """The quaternion divided by its length."""
+    """Return the quaternion divided by its length."""
     return quaternion / np.linalg.norm(quaternion)
 
 
 def quaternion_product(a: Any, b: Any) -> Array:
-    """Quaternion of the rotation a b."""
+    """Return the quaternion of the rotation a b."""
     vector = a[0] * np.asarray(b[1:]) + b[0] * np.asarray(a[1:]) + cross(a[1:], b[1:])
     return np.array([a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3], *vector])
 
 
 def quaternion_near(R: Any, reference: Any) -> Array:
-    """Unit quaternion of a rotation matrix, of the two the one nearer to another quaternion; no case is told apart.
+    """Return the unit quaternion of a rotation matrix nearer to another quaternion, without branches.
 
-    4 Q Q^T is linear in R, and Q Q^T times any quaternion is a multiple of Q, zero only at half a turn away.
+    4 Q Q^T is linear in R, and Q Q^T times any quaternion is a multiple of Q, zero only half a turn away.
     """
     quaternion = _square(R) @ np.asarray(reference)
     return quaternion / np.sqrt(quaternion @ quaternion)
 
 
 def _square(R: Any) -> Array:
-    """4 Q Q^T of the quaternion Q of a rotation matrix; over more axes, of many."""
+    """Return 4 Q Q^T of the quaternion Q of a rotation matrix, or of many along leading axes."""
     (a, d, e), (f, b, g), (h, i, c) = R
     return np.array(
         [
@@ -155,9 +155,9 @@ def _square(R: Any) -> Array:
 
 
 def quaternions(rotations: Array) -> Array:
-    """Unit quaternions of many rotation matrices, of each one of the two.
+    """Return a unit quaternion for each of many rotation matrices.
 
-    4 Q Q^T is linear in R: its longest row is that of the largest component, and is a multiple of Q.
+    4 Q Q^T is linear in R; its longest row belongs to the largest component and is a multiple of Q.
     """
     table = _square(rotations.transpose(1, 2, 0)).transpose(2, 0, 1)
     largest = np.argmax(np.einsum("tii->ti", table), axis=1)
@@ -166,7 +166,7 @@ def quaternions(rotations: Array) -> Array:
 
 
 def vector_quaternion(vector: Any) -> Array:
-    """Unit quaternion of a rotation vector, or of each row of many."""
+    """Return the unit quaternion of a rotation vector, or of each row."""
     vector = np.asarray(vector)
     if vector.dtype == object and any(map(is_varied, vector.ravel())):
         if not (square := vector @ vector) > 0:
@@ -179,7 +179,7 @@ def vector_quaternion(vector: Any) -> Array:
 
 
 def rotation_from_vector(vector: Any) -> Array:
-    """Rotation matrix of a rotation vector, exp(hat(vector)); about one axis exact at multiples of 15 degrees."""
+    """Return exp(hat(vector)), exact at multiples of 15 degrees about one axis."""
     nonzero_axes = [k for k in range(3) if vector[k] != 0]
     if len(nonzero_axes) == 1:
         return exact_entries(exact_rotation(nonzero_axes[0], vector[nonzero_axes[0]]))
@@ -187,9 +187,9 @@ def rotation_from_vector(vector: Any) -> Array:
 
 
 def exponential(th: Array) -> Array:
-    """exp(hat(th)): no division, so that it can be traced at th = 0.
+    """Return exp(hat(th)) without division, so that th = 0 can be traced.
 
-    A turn about one axis of the frame is a sine and a cosine; else it is a series.
+    A rotation about one axis of the frame is a sine and a cosine, any other a series.
     """
     if _is_zero_rotation(th):
         return E3.copy()
@@ -202,7 +202,7 @@ def exponential(th: Array) -> Array:
 
 
 def left_jacobian(th: Array) -> Array:
-    """L(th): the angular velocity of exp(hat(th)) is L(th) th_dot, in the axes before the turn."""
+    """Return L(th), with L(th) th_dot the angular velocity of exp(hat(th)) in the axes before the rotation."""
     if _is_zero_rotation(th):
         return E3.copy()
     _, b, c = _series(th @ th)
@@ -211,12 +211,12 @@ def left_jacobian(th: Array) -> Array:
 
 
 def _is_zero_rotation(th: Array) -> bool:
-    """Whether a turn is none, by its numbers: bodies at rest have many of them."""
+    """Return whether a rotation vector is zero, as in undeformed bodies."""
     return th.dtype == float and th.tolist() == [0.0, 0.0, 0.0]  # `any` takes ten times as long
 
 
 def inverse_left_jacobian(th: Array) -> Array:
-    """L(th)^-1, good to rounding for the small turns of elastic bodies."""
+    """Return L(th)^-1, to rounding for the small rotations of elastic bodies."""
     s = th @ th
     d: Any = 0.0
     for term in reversed(INVERSE_SERIES):
@@ -226,7 +226,7 @@ def inverse_left_jacobian(th: Array) -> Array:
 
 
 def left_jacobian_rate(th: Array, th_dot: Array) -> Array:
-    """L_dot th_dot: what the angular acceleration has beyond L th_ddot."""
+    """Return L_dot th_dot, the angular acceleration at th_ddot = 0."""
     if _is_zero_rotation(th):
         return np.zeros(3)
     s, sd = th @ th, 2 * (th @ th_dot)
@@ -237,7 +237,7 @@ def left_jacobian_rate(th: Array, th_dot: Array) -> Array:
 
 
 def _series(s: Any) -> tuple[Any, Any, Any]:
-    """a, b, c of exp and L: sums of (-s)^i over (2i+1)!, (2i+2)! and (2i+3)!."""
+    """Return a, b, c of exp and L: sums of (-s)^i over (2i+1)!, (2i+2)! and (2i+3)!."""
     a = b = c = 0.0
     negated = -s
     for k in range(2 * SERIES - 1, 0, -2):
@@ -248,7 +248,7 @@ def _series(s: Any) -> tuple[Any, Any, Any]:
 
 
 def _series_slopes(s: Any) -> tuple[Any, Any]:
-    """Derivatives of b and c by s."""
+    """Return the derivatives of b and c by s."""
     b = c = 0.0
     for i in reversed(range(1, SERIES)):
         b, c = (term * -s - i / factorial(2 * i + k) for term, k in ((b, 2), (c, 3)))
@@ -256,7 +256,7 @@ def _series_slopes(s: Any) -> tuple[Any, Any]:
 
 
 def matrix_quaternion(rotation: Array) -> Array:
-    """Unit quaternion of a rotation matrix, with positive scalar part."""
+    """Return the unit quaternion of a rotation matrix with positive scalar part."""
     square = _square(rotation)
     k = int(np.argmax(np.diag(square)))  # the largest of the four squares is safe to divide by
     quaternion = 0.5 * square[k] / np.sqrt(square[k, k])
@@ -264,7 +264,7 @@ def matrix_quaternion(rotation: Array) -> Array:
 
 
 def vector_from_rotation(rotation: Array) -> Array:
-    """Rotation vector of a rotation matrix, of length at most pi; over batched numbers too."""
+    """Return the rotation vector of a rotation matrix, of length at most pi, also over batched numbers."""
     if is_batched(rotation):
         return apply_rowwise(_rotation_vectors, rotation)
     quaternion = matrix_quaternion(rotation)
@@ -276,7 +276,7 @@ def vector_from_rotation(rotation: Array) -> Array:
 
 
 def _rotation_vectors(rotations: Array) -> Array:
-    """The same of many."""
+    """Return the rotation vectors of many rotation matrices."""
     unit = quaternions(rotations)
     sines = np.linalg.norm(unit[:, 1:], axis=1)
     angles = 2.0 * np.arctan2(sines, np.abs(unit[:, 0]))
@@ -284,22 +284,22 @@ def _rotation_vectors(rotations: Array) -> Array:
 
 
 def sine(angle: Any) -> Any:
-    """Sine, exact at multiples of 15 degrees."""
+    """Return the sine, exact at multiples of 15 degrees."""
     return angle.sin() if is_varied(angle) else _exact(math.sin, angle, 0)
 
 
 def cosine(angle: Any) -> Any:
-    """Cosine, exact at multiples of 15 degrees."""
+    """Return the cosine, exact at multiples of 15 degrees."""
     return angle.cos() if is_varied(angle) else _exact(math.cos, angle, 6)
 
 
 def tangent(angle: Any) -> Any:
-    """Tangent; at a right angle a ZeroDivisionError, as there is none."""
+    """Return the tangent; raise ZeroDivisionError at a right angle."""
     return sine(angle) / cosine(angle)
 
 
 def _exact(function: Callable[[float], float], angle: float, ahead: int) -> float:
-    """The function, at a multiple of the step within rounding by the sine of so many steps ahead."""
+    """Return the function, exact at multiples of the step by the sine shifted by `ahead` steps."""
     steps = round(angle / STEP) if abs(angle) < LARGEST else math.inf
     if not abs(angle - steps * STEP) <= ROUNDING * abs(angle):
         return function(angle)

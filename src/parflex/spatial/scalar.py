@@ -1,7 +1,7 @@
-"""The operators that every number of the physics has beside floats: dual, batched and complex ones.
+"""Define the operators that dual, batched and complex numbers share.
 
-A kind of number defines `__add__`, `__neg__`, `__mul__` and `__rtruediv__`, and the functions that NumPy calls on
-objects (`sin`, `cos`, `sqrt`, `arctan2`) if the physics needs them; all other operators follow.
+A scalar type defines `__add__`, `__neg__`, `__mul__` and `__rtruediv__`, and the functions that NumPy calls on objects
+(`sin`, `cos`, `sqrt`, `arctan2`) if the physics needs them; all other operators follow.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 
 class Scalar:
-    """A number that physics over any scalar computes with; numbers of the kinds in `plain` are constants beside it."""
+    """A number for physics over any scalar; numbers of the types in `plain` are constants."""
 
     __slots__ = ()
     plain: ClassVar[tuple[type, ...]] = (int, float)
@@ -53,5 +53,5 @@ class Scalar:
         return NotImplemented
 
     def hypot(self, other: Any) -> Any:
-        """Length of the vector of both."""
+        """Return the length of the vector of both."""
         return np.sqrt(self * self + other * other)

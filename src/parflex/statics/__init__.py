@@ -1,1 +1,1 @@
-"""Statics and vibration: equilibrium, linear model, modes, stiffness, state space."""
+"""Compute static equilibria, linear models, modes, stiffness and state spaces of a robot."""

@@ -1,7 +1,7 @@
-"""Static equilibrium of a robot at a pose, and preload of redundant motors.
+"""Compute the static equilibrium of a robot at a pose, with preload of redundant motors.
 
 Redundant motors preload a robot: internal efforts load the loops without moving them, and the rotation of these forces
-adds to the stiffness, theory (50). The equilibrium is computed once and then held by servos, brakes or efforts.
+adds to the stiffness, theory (50). Servos, brakes or efforts then hold the equilibrium.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from parflex.statics.small_deformation import element_advice
 
 Array = np.ndarray
 
-CLOSING = 12  # Newton steps that close the loops after a step: more are needed only where the step was far too long
-NOT_STABLE = "this equilibrium is not stable, as beyond a buckling load: the robot would leave it"
+CLOSING = 12  # Newton steps that close the loops: only far too long steps need more
+NOT_STABLE = "this equilibrium is unstable, as beyond a buckling load"
 UNSTABLE = Diagnostic("unstable-equilibrium", NOT_STABLE)
-HELD = "motors hold the robot here, and internal efforts keep its cables taut: the answer is about this equilibrium"
+HELD = "internal efforts of the motors keep the cables taut: the answer is about this equilibrium"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Equilibrium(Answer):
-    """A robot at rest under loads, at `configuration`.
+    """A robot in static equilibrium under loads, at `configuration`.
 
-    `given` is the robot before it was held and `start` the pose that Newton's method started from; `held_at` is where
-    servos rest and locked joints stand, if elsewhere. `loading` is what acts, and `steps` the number of Newton steps.
-    `why` says why an answer is about an equilibrium that was not asked for.
+    `given` is the robot before locks and servos, and `start` the initial pose of Newton's method. `held_at` are the
+    positions of servos and locked joints if they differ from `start`. `loading` are the loads, and `steps` is the
+    number of Newton steps. `why` explains an answer about an equilibrium that was not requested.
     """
 
     given: Robot  # before it was held
@@ -62,17 +62,17 @@ class Equilibrium(Answer):
 
     @property
     def diagnostics(self) -> Sequence[Diagnostic]:
-        """Why it is the subject of the answer, and its stability."""
+        """The reason for the equilibrium, and its stability."""
         return (*self.subject, *([] if self.stable else [UNSTABLE]))
 
     @property
     def subject(self) -> list[Diagnostic]:
-        """Why it is the subject of the answer, if it was not requested."""
+        """Why the answer is about the equilibrium, if it was not requested."""
         return [Diagnostic("about-equilibrium", self.why)] if self.why else []
 
     @property
     def robot(self) -> Robot:
-        """The robot as it is held."""
+        """The robot with its locks and servos."""
         return self.configuration.robot
 
     @property
@@ -83,7 +83,7 @@ class Equilibrium(Answer):
 
     @property
     def stable(self) -> bool:
-        """Whether no motion from here sets energy free, as it does beyond a buckling load."""
+        """Whether the potential energy has a minimum here, unlike beyond a buckling load."""
         return is_stable(self.configuration, self.loading)
 
     def _told(self) -> str:
@@ -95,10 +95,10 @@ class Equilibrium(Answer):
 def equilibrium(
     robot: Robot, pose: Pose | None = None, lock: Lock = "actuators", **load: Unpack[LoadKeywords]
 ) -> Equilibrium:
-    """Static equilibrium under gravity, springs, wrenches and efforts, by Newton's method from a pose.
+    """Compute the static equilibrium under gravity, springs, wrenches and efforts by Newton's method from a pose.
 
-    Motors are locked at the pose, held by servos that pull towards it, or free under a given effort. With a preload
-    redundant motors also work against each other.
+    Motors are locked at the pose, held by servos that pull towards the pose, or free under the specified efforts.
+    With a preload, redundant motors also apply internal efforts.
 
     Parameters
     ----------
@@ -108,11 +108,11 @@ def equilibrium(
     Returns
     -------
     Equilibrium
-        The configuration at rest, how the robot is held and loaded, and the number of Newton steps.
+        The configuration in equilibrium, its locks and loads, and the number of Newton steps.
     """
     case = full_load_case(lock, None, load)
     if case.about == "undeformed":
-        text, hint = "an equilibrium is not about the undeformed pose", "leave it out of the load case"
+        text, hint = "about='undeformed' does not apply to an equilibrium", "leave it out of the load case"
         raise InputError(text, key="about", value=case.about, hint=hint)
     return equilibrium_of(robot, pose, case)
 
@@ -121,7 +121,7 @@ equilibrium.doubts = lambda found: [] if found.stable else [UNSTABLE]  # type: i
 
 
 def equilibrium_of(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibrium:
-    """Static equilibrium of a load case."""
+    """Return the static equilibrium of a load case."""
     robot = acting_robot(robot, case.without)
     if case.weights or case.preload:
         return preloaded_equilibrium(robot, pose, case)
@@ -131,21 +131,21 @@ def equilibrium_of(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibri
 
 
 def equilibrium_near(robot: Robot, at: Configuration, why: str, case: LoadCase) -> Equilibrium:
-    """The equilibrium near a pose at which springs are under tension, the subject of answers that say `why`."""
+    """Return the equilibrium near a pose with springs under tension, with the reason `why`."""
     try:
         solution = equilibrium_of(robot, Configuration(robot, at.q), case)
     except SingularError as error:
         text = f"{why}, and the robot has no equilibrium to be linearised about: {error.message}"
-        hint = "lock or servo-hold more joints, choose another pose, or ask about='undeformed', "
-        hint += "which leaves out what balances the tension"
+        hint = "lock or servo-hold more joints, choose another pose, or use about='undeformed', "
+        hint += "which omits the forces that balance the tension"
         raise SingularError(text, key="about", value=error.value, hint=hint) from None
     return replace(solution, why=f"{why}: the answer is about the equilibrium")
 
 
 def preloaded_equilibrium(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibrium:
-    """The robot at rest under the efforts that hold it and those of the preload; motors are then held as asked."""
+    """Return the equilibrium under holding efforts and preload, with the motors then held as requested."""
     if is_specified(case.effort):
-        text = "efforts of the motors are given, and a preload, which chooses them"
+        text = "'effort' and 'preload' both determine the motor efforts"
         raise InputError(text, key="effort", hint="keep one of them")
     allocation = read_allocation(robot, case.weights, case.preload)
     start = configure(robot, pose)
@@ -161,7 +161,7 @@ def preloaded_equilibrium(robot: Robot, pose: Pose | None, case: LoadCase) -> Eq
 
 
 def _holding(start: Configuration, allocation: EffortAllocation, case: LoadCase) -> tuple[Array, dict[str, Any] | None]:
-    """Efforts that hold the robot with rigid bodies at its pose, as the inverse model has them, theory (46) to (48)."""
+    """Return the efforts that hold the rigid robot at its pose, as in the inverse model, theory (46) to (48)."""
     robot = start.robot
     rigid = Configuration(robot.undeformed, start.q)
     rigid.refuse_undefined_actuation()
@@ -174,10 +174,13 @@ def _holding(start: Configuration, allocation: EffortAllocation, case: LoadCase)
 def _deformed_equilibrium(
     start: Configuration, tau: Array, allocation: EffortAllocation, case: LoadCase
 ) -> tuple[Configuration, Array]:
-    """Where bodies deform: the preloaded motors push with their efforts, the others stand, and efforts of all."""
+    """Return the equilibrium with preloaded motors free and the others locked, and the efforts of all motors."""
     robot, motors, spare = start.robot, start.robot.actuated_names, actuation_redundancy(start.robot)
     if len(allocation.preloaded) != spare:
-        text, stated = "bodies deform, so each spare motor needs a stated effort", allocation.preloaded
+        text, stated = (
+            "the robot is flexible, so the preload must name as many motors as are redundant",
+            allocation.preloaded,
+        )
         named, hint = ", ".join(motors[k] for k in stated), f"name {spare} of {', '.join(motors)}"
         raise InputError(text, key="preload", value=named, hint=hint)
     locked_motors = [name for k, name in enumerate(motors) if k not in allocation.preloaded]
@@ -192,9 +195,9 @@ def _deformed_equilibrium(
 
 
 def equilibrium_with_taut_cables(robot: Robot, held: Configuration, case: LoadCase) -> Equilibrium | None:
-    """The robot at rest where motors that hold it keep its cables taut by internal efforts, as in the inverse model.
+    """Return the equilibrium whose motors keep cables taut by internal efforts, as in the inverse model.
 
-    None where cables are taut under efforts of least norm, where nothing keeps them so, or where a motor is free.
+    Return None if efforts of least norm keep the cables taut, if no internal efforts do, or if a motor is free.
     """
     robot = acting_robot(robot, case.without)
     if is_specified(case.effort) or not driven_cables(robot) or robot.deformations or actuation_redundancy(robot) <= 0:
@@ -204,7 +207,7 @@ def equilibrium_with_taut_cables(robot: Robot, held: Configuration, case: LoadCa
         return None  # no servo holds it
     try:
         solution = preloaded_equilibrium(robot, Configuration(robot, held.q), case)
-    except ParflexError:  # the motors do not hold this pose, and what is asked may not need them to
+    except ParflexError:  # the motors do not hold this pose, which the request may not require
         return None
     internal = solution.loading.internal
     return replace(solution, why=HELD) if internal is not None and internal["chosen_by"].endswith(TAUT) else None
@@ -216,7 +219,7 @@ def equilibrium_with_taut_cables(robot: Robot, held: Configuration, case: LoadCa
 
 
 class PoseStatics:
-    """A robot at one pose under its loads, as the solver of static equilibria takes it."""
+    """A robot at one pose under its loads, for the solver of static equilibria."""
 
     def __init__(self, robot: Robot, loading: AppliedLoads, bare: AppliedLoads | None = None, held: Any = 0.0) -> None:
         self.robot, self.loading, self.bare, self.held = robot, loading, bare, held
@@ -319,7 +322,7 @@ def _refusal(start: Configuration, loading: AppliedLoads, found: Equilibria) -> 
             error.hint = f"{error.hint}, or start from a pose near the equilibrium"
             return error
         name = _softest(start, K * np.outer(rate_units(start), rate_units(start)))
-        text = f"'{name}' is not stable at this pose, so loads lead to no equilibrium from here"
+        text = f"'{name}' is unstable at this pose, so no stable equilibrium can be followed from it"
         hint = "start from a stable pose near the equilibrium, or lock or servo-hold more joints"
         return SingularError(text, key="pose", value=name, hint=hint)
     share, here = float(found.share[0]), Configuration(start.robot, found.q[0], found.last[0].partition)

@@ -25,19 +25,19 @@ from parflex.statics.linear_system import REGULAR, loads_rigid_modes, split_stif
 
 Array = np.ndarray
 
-TRUST = 0.3  # rad or typical lengths: the tangent of a rotation by this is off by its square, a tenth
-CONTRACTION = 0.5  # of the bound of a Newton step to the bound before: convergence slower than this is not awaited
-STEADY = 2.0  # factor of the stiffness along a Newton step: beyond, the step may pass unstable states unseen
-FINE = 1e-12  # rad or typical lengths: a step this short is the last, the next would be rounding
-ROUNDING = 1e-9  # rad, typical lengths or of the largest eigenvalue: ill-conditioned tangents round by so much
-QUADRATIC = 1e-7  # of the way so far: the square of this is rounding, so a step this short is the last
-NEAR = 1e-6  # rad, typical lengths or of an arc: states so near to balance, or to a path, have its tangent stiffness
-FIRST_ARC, LONGEST_ARC = 0.1, 0.6  # in load factor, rad and typical lengths: a path has a few points at least
-SHORTEST_ARC = 2e-4  # resolves the load factor of a critical point, and the turn of a column that leans by 1e-4 rad
-FOLD_ARC = 0.02  # across a limit point: the load factor of its ends is off by about the square
-FEW = 5  # Newton steps to a point, after which arcs become longer
-ALIGNED = 0.87  # cosine between tangents at both ends of an arc: a quarter turn takes three arcs
-MOST_ARCS = 100  # more than a path that turns around needs
+TRUST = 0.3  # rad or characteristic lengths: the tangent of a rotation by TRUST has an error of a tenth
+CONTRACTION = 0.5  # of consecutive bounds of Newton steps: slower convergence is a failure
+STEADY = 2.0  # factor of the stiffness along a Newton step beyond which the step may pass unstable states
+FINE = 1e-12  # rad or characteristic lengths: a shorter step is the last, because the next would be rounding
+ROUNDING = 1e-9  # rad, characteristic lengths or of the largest eigenvalue: rounding of ill-conditioned tangents
+QUADRATIC = 1e-7  # of the displacement: the square of a shorter step is rounding, so it is the last
+NEAR = 1e-6  # rad, characteristic lengths or of an arc: distance within which the tangent stiffness is accurate
+FIRST_ARC, LONGEST_ARC = 0.1, 0.6  # load factor, rad or characteristic lengths: a path has several points
+SHORTEST_ARC = 2e-4  # resolves the load factor of a critical point, and columns with an imperfection of 1e-4 rad
+FOLD_ARC = 0.02  # arc across a limit point: the error of its load factor is about the square
+FEW = 5  # Newton steps to a point below which arcs become longer
+ALIGNED = 0.87  # cosine between tangents at both ends of an arc: a right angle takes three arcs
+MOST_ARCS = 100  # more than a path with several folds needs
 
 
 @dataclass(eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""The linear model of a robot in static equilibrium: mass, damping and stiffness.
+"""Linearise a robot about static equilibrium: mass, damping and stiffness.
 
 About the undeformed pose, without preload, M = J^T M_tot J and K = J^T K_tot J with J of the closures [Germain2015].
 About the equilibrium under gravity and loads, K is the derivative of the reduced forces, that of J^T included.
@@ -46,9 +46,9 @@ Array = np.ndarray
 class LinearModel(Answer):
     """M qdd + D qd + K q = 0 in the independent coordinates `names`, theory (28).
 
-    `M` (kg, kg m, kg m^2), `K` (N/m, N, N m) and `D` (N s/m, N s, N m s) are those at `configuration`, and `about`
-    says what this is: 'undeformed', or the 'equilibrium' that the loads of `loading` reach from `start`. `J` has all
-    rates per independent rate. `K_tot` is the stiffness of the open tree where K = J^T K_tot J, else None.
+    `M` (kg, kg m, kg m^2), `K` (N/m, N, N m) and `D` (N s/m, N s, N m s) are those at `configuration`. `about` is
+    'undeformed', or 'equilibrium' for the equilibrium that the loads of `loading` reach from `start`. `J` has all
+    rates per independent rate. `K_tot` is the stiffness of the open tree if K = J^T K_tot J, else None.
     `diagnostics` are those of the state.
     """
 
@@ -66,7 +66,7 @@ class LinearModel(Answer):
 
     @property
     def robot(self) -> Robot:
-        """The robot as it is held."""
+        """The robot with its locks and servos."""
         return self.configuration.robot
 
     def _told(self) -> str:
@@ -75,7 +75,7 @@ class LinearModel(Answer):
 
 
 class LinearAnswer(Answer):
-    """An answer of a linear `model`."""
+    """An answer from a linear `model`."""
 
     model: LinearModel
 
@@ -92,11 +92,11 @@ def linear_model(
     about: About | None = None,
     **load: Unpack[LoadKeywords],
 ) -> LinearModel:
-    """Mass, stiffness and damping at a pose, or about the equilibrium that is reached from it.
+    """Compute mass, stiffness and damping at a pose, or about the equilibrium reached from this pose.
 
-    About the undeformed pose to first order and without preload; about the equilibrium with large
-    displacements. The equilibrium is the default where a wrench or efforts are given, or springs, cables or elastic
-    couplings are under tension at the pose.
+    About the undeformed pose the answer is of first order and without preload; about the equilibrium it includes
+    large displacements. The default is the equilibrium for wrenches, efforts, or springs, cables or elastic
+    couplings under tension at the pose.
 
     Parameters
     ----------
@@ -112,14 +112,16 @@ def linear_model(
 
 
 def linear_model_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Sequence[str] = ()) -> LinearModel:
-    """Linear model of a load case; frames inside beams at which forces will act become nodes."""
+    """Return the linear model of a load case; frames inside beams on which forces act become nodes."""
     state = linearisation_state(robot, pose, case, frames)
     if isinstance(state, Equilibrium):
         return about_equilibrium(state)
     here, loading = state
     model, tense = about_pose(here, loading), prestressed_parts(here)
-    text = f"{are(tense)} under tension at this pose, and what balances it is not part of a model about the undeformed "
-    unbalanced = [Diagnostic("unbalanced-tension", f"{text}pose: ask about the equilibrium", tense[0])] if tense else []
+    text = f"{are(tense)} under tension at this pose, which a model about the undeformed pose does not "
+    unbalanced = (
+        [Diagnostic("unbalanced-tension", f"{text}balance: use about='equilibrium'", tense[0])] if tense else []
+    )
     return replace(model, diagnostics=(*unbalanced, *_pushing_cables(model)))
 
 
@@ -140,7 +142,7 @@ def linearisation_state(
 
 
 def about_pose(configuration: Configuration, loading: AppliedLoads) -> LinearModel:
-    """The linear model about an undeformed pose."""
+    """Return the linear model about an undeformed pose."""
     refuse_cables_at_rest_length(configuration)
     K_tot, D_tot = tree_stiffness(configuration)
     K = configuration.J.T @ K_tot @ configuration.J
@@ -148,7 +150,7 @@ def about_pose(configuration: Configuration, loading: AppliedLoads) -> LinearMod
 
 
 def about_equilibrium(equilibrium: Equilibrium) -> LinearModel:
-    """The linear model about an equilibrium."""
+    """Return the linear model about an equilibrium."""
     here, loading = equilibrium.configuration, equilibrium.loading
     refuse_cables_at_rest_length(here)
     _, D_tot = tree_stiffness(here)
@@ -159,7 +161,7 @@ def about_equilibrium(equilibrium: Equilibrium) -> LinearModel:
 
 
 def _pushing_cables(model: LinearModel) -> list[Diagnostic]:
-    """Diagnostics where driven cables push: in equilibrium, or under what a model of first order gives the loads."""
+    """Return diagnostics of driven cables that would push in equilibrium or under first-order loads."""
     here, F = model.configuration, model.loading.forces(model.configuration)
     if not driven_cables(here.robot):
         return []
@@ -178,9 +180,9 @@ def _model(here: Configuration, start: Configuration, loading: AppliedLoads, K: 
 
 
 def tree_stiffness(configuration: Configuration) -> tuple[Array, Array]:
-    """K_tot and D_tot of the open tree: elastic bodies, springs, dampers and viscous friction of joints.
+    """Return K_tot and D_tot of the open tree: elastic bodies, springs, dampers and viscous friction of joints.
 
-    What a preload adds to the stiffness of bodies is not in K_tot; what the tension of elements adds is.
+    K_tot excludes the geometric stiffness of bodies by preload and includes that of elements.
     """
     tree = configuration.robot.tree
     kind = scalar_type(configuration.q)
@@ -193,7 +195,7 @@ def tree_stiffness(configuration: Configuration) -> tuple[Array, Array]:
         if link.joint.one_axis:
             k = link.v.start
             K[k, k], D[k, k] = link.terms.stiffness, link.terms.damper + link.terms.viscous
-    for spring in tree.springs:  # on its loaded flank where it has play
+    for spring in tree.springs:  # on its loaded side if it has backlash
         if spring.slack(configuration.q):
             continue
         rates, c = list(spring.rates), np.array(spring.coefficients)

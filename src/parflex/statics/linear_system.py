@@ -1,4 +1,4 @@
-"""Linear systems with the reduced stiffness of a robot, and its rigid-body modes."""
+"""Solve linear systems with the reduced stiffness of a robot, and separate its rigid-body modes."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from parflex.recursion.energy import distance
 from parflex.robot.configuration import Configuration
 
 Array = np.ndarray
-REGULAR = 1e11  # condition number, without units, up to which a stiffness is taken as regular: four digits to spare
-DRIVEN = 1e-9  # cosine between a load and a motion without stiffness: rounding is below, also of fine meshes
-ZERO = 1e-7  # of the largest frequency: motions below are taken as free of stiffness
-SOFT = 1e-10  # of the highest squared frequency: of lower ones the usual solution has lost half its digits
-NEARLY = 1e-11  # of a stiffness with unit diagonal: a motion that springs hold at all has more, rounding less
+REGULAR = 1e11  # condition number without units of a regular stiffness: four digits remain
+DRIVEN = 1e-9  # cosine between a load and a rigid-body mode: rounding is below, also for fine meshes
+ZERO = 1e-7  # of the largest frequency: modes below are rigid-body modes
+SOFT = 1e-10  # of the highest squared frequency: the direct solution loses half of the digits of lower ones
+NEARLY = 1e-11  # of a stiffness with unit diagonal: above rounding, below any motion held by springs
 
 
 def rate_units(configuration: Configuration) -> Array:
-    """Units of the independent rates."""
+    """Return the units of the independent rates."""
     return configuration.robot.tree.rate_units[configuration.reduction.partition.independent]
 
 
 class StiffnessSolver:
-    """Solves K x = f. Motions without stiffness are left out where f does not drive them, and named where it does."""
+    """Solver of K x = f that omits rigid-body modes and raises if f drives them."""
 
     def __init__(self, configuration: Configuration, K: Array) -> None:
         self.configuration, self.K = configuration, K
@@ -47,11 +47,11 @@ class StiffnessSolver:
         self.free = self.split.free
 
     def free_motions(self) -> list[str]:
-        """Names of the coordinates that move without stiffness."""
+        """Return the names of the coordinates that move without stiffness."""
         return moving_names(self.configuration, self.configuration.J @ (self.units[:, None] * self.free))
 
     def solve(self, f: Array, refuse: bool = True) -> Array:
-        """X with K x = f; `f` is a vector or has columns."""
+        """Return X with K x = f; `f` is a vector or has columns."""
         columns = (f.T * self.units).T
         if self.regular:
             return (scipy.linalg.lu_solve(self.factor, columns, check_finite=False).T * self.units).T
@@ -69,11 +69,11 @@ class StiffnessSolver:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SplitStiffness(Record):
-    """A stiffness beside motions that nothing holds: `free`, mass-normalised, one column each.
+    """A stiffness and its rigid-body modes: `free`, mass-normalised, one column each.
 
-    K x + M N nu = f with N^T M x = 0 has a solution though K is singular, and nu are the forces along the motions that
-    K itself leaves free: N need only be near to these. Rows and columns are scaled by the stiffness of each coordinate,
-    so that neither a fine mesh nor stiff directions blur what is soft.
+    K x + M N nu = f with N^T M x = 0 has a solution for singular K, and nu are the forces along the rigid-body
+    modes, which N needs to match only approximately. Rows and columns are scaled by the stiffness of each
+    coordinate, so that fine meshes and stiff directions do not affect soft directions.
     """
 
     free: Array
@@ -87,7 +87,7 @@ class SplitStiffness(Record):
         return scipy.linalg.lu_factor(self.matrix)
 
     def solve(self, columns: Array) -> tuple[Array, Array]:
-        """Motions under loads, a vector or columns, and the forces that are left along free motions."""
+        """Return motions under loads (a vector or columns), and the remaining forces along free motions."""
         n = len(self.scale)
         right = np.zeros((len(self.matrix), *columns.shape[1:]))
         right[:n] = (columns.T * self.scale).T
@@ -95,14 +95,14 @@ class SplitStiffness(Record):
         return (solution[:n].T * self.scale).T, solution[n:] * self.border
 
     def driven_by(self, columns: Array) -> bool:
-        """Whether one of these loads drives a free motion."""
+        """Return whether one of these loads drives a free motion."""
         return loads_rigid_modes(self.free, columns, self.solve(columns)[1])
 
 
 def loads_rigid_modes(free: Array, columns: Array, along: Array) -> bool:
-    """Whether loads, without units, have a share along motions that nothing holds; `along` are the forces there.
+    """Return whether loads without units have components `along` rigid-body modes.
 
-    The share is the cosine between load and motion: it depends neither on how large they are nor on the mesh.
+    The share is the cosine between load and motion, independent of magnitude and mesh.
     """
     size = np.linalg.norm(columns, axis=0)
     limit = np.multiply.outer(np.linalg.norm(free, axis=0), DRIVEN * size)
@@ -110,20 +110,20 @@ def loads_rigid_modes(free: Array, columns: Array, along: Array) -> bool:
 
 
 def split_stiffness(K: Array, M: Array, modes: tuple[Array, Array] | None = None) -> SplitStiffness:
-    """The symmetric stiffness without units, apart from motions that have none beside the highest mode."""
+    """Return the symmetric stiffness without units, split from motions of negligible stiffness."""
     values, vectors = scipy.linalg.eigh(K, M) if modes is None else modes
     order = np.argsort(np.abs(values), kind="stable")
     most = int(np.sum(np.abs(values) <= ZERO**2 * np.abs(values).max(initial=0.0)))
     fewer = min(most, count_nearly_free(K)) if most else 0
     split = _bordered(K, M, values[order], vectors[:, order], fewer)
-    # a coordinate whose stiffness is rounding looks held beside itself, and leaves the system as singular as it was
+    # scaled by itself, a stiffness of rounding would look regular and leave the system singular
     if fewer < most and not np.linalg.cond(split.matrix, 1) < REGULAR:
         split = _bordered(K, M, values[order], vectors[:, order], most)
     return split
 
 
 def _bordered(K: Array, M: Array, values: Array, vectors: Array, free: int) -> SplitStiffness:
-    """The system with so many free motions, the first ones."""
+    """Return the bordered system with the first `free` motions."""
     softest = float(np.abs(values[free])) if free < len(values) else 1.0
     scale = 1.0 / np.sqrt(np.maximum(np.maximum(np.diag(K), softest * np.diag(M)), 1e-300))
     N = vectors[:, :free]
@@ -138,7 +138,7 @@ def slack_cables(here: Configuration) -> list[str]:
 
 
 def eigen(configuration: Configuration, K: Array, M: Array) -> tuple[Array, Array]:
-    """Eigenvalues and M-normalised vectors of K v = w^2 M v; a motion without inertia is named."""
+    """Return eigenvalues and M-normalised vectors of K v = w^2 M v; raise with the name of a motion without inertia."""
     try:
         return scipy.linalg.eigh(K, M)
     except np.linalg.LinAlgError:
@@ -155,7 +155,7 @@ def missing_inertia(configuration: Configuration, M: Array, what: str) -> Singul
 
 
 def moving_names(configuration: Configuration, shapes: Array) -> list[str]:
-    """One coordinate for each of these motions: those that, given, determine them best."""
+    """Return one coordinate for each of these motions; together they determine the motions best."""
     if not shapes.shape[1]:
         return []
     tree = configuration.robot.tree
@@ -164,11 +164,11 @@ def moving_names(configuration: Configuration, shapes: Array) -> list[str]:
 
 
 def lowest_modes(K: Array, M: Array, free: int, modes: int) -> tuple[Array, Array]:
-    """Lowest eigenvalues of K v = w^2 M v and M-normalised vectors, `free` ones without stiffness first.
+    """Return the lowest eigenvalues of K v = w^2 M v and M-normalised vectors, rigid-body modes first.
 
-    Without such ones the largest of M v = K v / w^2 are asked for, with K scaled to a unit diagonal: LAPACK's errors
-    are shares of the largest value, and the lowest frequency would feel the stiffest spring. With such ones those of
-    M v = (K + s M) v / (w^2 + s), s about the lowest w^2 that is not zero.
+    Without rigid-body modes, the largest eigenvalues of M v = K v / w^2 are computed, with K scaled to a unit
+    diagonal, because errors of LAPACK are relative to the largest value. With rigid-body modes, those of M v = (K +
+    s M) v / (w^2 + s), with s near the lowest nonzero w^2.
     """
     rough, shift = None, 0.0
     if free:
@@ -197,12 +197,12 @@ def _modes_by_inverse(K: Array, M: Array, modes: int) -> tuple[Array, Array]:
 
 
 def count_nearly_free(K: Array) -> int:
-    """How many motions have no stiffness beside that of their own coordinates: a soft spring beside a stiff one has."""
+    """Return the number of motions without stiffness relative to that of their own coordinates."""
     return int(np.sum(_unit_diagonal_eigenvalues(K) < NEARLY))
 
 
 def _unit_diagonal_eigenvalues(K: Array) -> Array:
-    """Eigenvalues of a stiffness with unit diagonal; as many are negative as motions grow."""
+    """Return eigenvalues of the stiffness scaled to unit diagonal; negative ones count growing motions."""
     diagonal = np.diag(K)
     has_stiffness = diagonal > 0.0
     scale = np.where(has_stiffness, 1.0 / np.sqrt(np.where(has_stiffness, diagonal, 1.0)), 0.0)
@@ -210,7 +210,7 @@ def _unit_diagonal_eigenvalues(K: Array) -> Array:
 
 
 class SortedModes(NamedTuple):
-    """Squared frequencies and M-normalised vectors: first those that grow, then those without stiffness."""
+    """Squared frequencies and M-normalised vectors: first growing motions, then rigid-body modes."""
 
     values: Array
     vectors: Array
@@ -219,11 +219,11 @@ class SortedModes(NamedTuple):
 
 
 def sorted_modes(values: Array, vectors: Array, K: Array, M: Array) -> SortedModes:
-    """All modes of K v = w^2 M v, lowest first, told apart by what nothing holds and what grows.
+    """Return all modes of K v = w^2 M v, lowest first, classified as growing, rigid-body or vibrating.
 
-    Beside the highest frequency a slow motion that grows looks like one that nothing holds: as many grow as the
-    stiffness with unit diagonal has negative eigenvalues (Sylvester's law of inertia), whatever the mesh and the mass.
-    If springs hold all slow motions, the softest come from the inverse, which knows them by all their digits.
+    Slowly growing motions look like rigid-body modes relative to the highest frequency. Their number is that of the
+    negative eigenvalues of the stiffness with unit diagonal (Sylvester's law of inertia), for any mesh and mass. If
+    springs hold all slow motions, the softest modes come from the inverse, which resolves them to full precision.
     """
     limit = ZERO**2 * max(float(np.abs(values).max(initial=0.0)), 1e-300)
     unstable, free = int(np.sum(values < -limit)), int(np.sum(np.abs(values) <= limit))
@@ -245,7 +245,7 @@ def sorted_modes(values: Array, vectors: Array, K: Array, M: Array) -> SortedMod
 
 
 def _lowest_by_inverse(K: Array, M: Array, count: int) -> tuple[Array, Array]:
-    """Squared frequencies nearest to zero, of either sign, with M-normalised vectors: the largest of the inverse."""
+    """Return squared frequencies nearest to zero with M-normalised vectors, the largest of the inverse."""
     scale = 1.0 / np.sqrt(np.diag(K))
     both = np.outer(scale, scale)
     L = np.linalg.cholesky(both * M)

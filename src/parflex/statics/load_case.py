@@ -1,4 +1,4 @@
-"""Load case: how a robot is held and loaded, and the state that a linear model is about."""
+"""Define the load case: locks and loads of a robot, and the state of linearisation."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ About = Literal["undeformed", "equilibrium"]
 
 @dataclass(frozen=True, eq=False)
 class LoadCase:
-    """How a robot is held and loaded, and the state that a linear model is about.
+    """Locks and loads of a robot, and the state of linearisation.
 
-    Functions of statics and vibration take `lock`, `about`, `servo`, `servo_damping`, `wrench`, `effort`, `without`,
-    `weights` and `preload` as keywords, described there, or all of them in one load case as `load_case`.
+    Functions of statics and vibration take `lock`, `about`, `servo`, `servo_damping`, `wrench`, `effort`,
+    `without`, `weights` and `preload` as keywords (see `parflex.api.WORDS`), or all of them in one load case as
+    `load_case`.
     """
 
     lock: Lock = "actuators"
@@ -95,9 +96,9 @@ class LoadKeywords(TypedDict, total=False):
 
 
 def read_load_case(load_case: LoadCase | None = None, /, **keywords: Any) -> LoadCase:
-    """Return the load case of keywords, or the one given.
+    """Return the load case of keywords, or the specified load case.
 
-    A value given twice is refused, as is a field of the load case that the calling function has no keyword for.
+    Raise for values that are specified twice, and for fields for which the calling function has no keyword.
     """
     if load_case is None:
         return LoadCase(**keywords)
@@ -118,7 +119,7 @@ def read_load_case(load_case: LoadCase | None = None, /, **keywords: Any) -> Loa
 def full_load_case(
     lock: Lock, about: About | None, load: Mapping[str, Any], loads_matter: bool | None = None
 ) -> LoadCase:
-    """Return the load case of a function that supports all keywords, checked as `LoadCase.state` says."""
+    """Return the load case of a function that supports all keywords, checked by `LoadCase.state`."""
     keywords: dict[str, Any] = {entry.name: entry.default for entry in fields(LoadCase)}
     keywords |= {"lock": lock, "about": about, **load}
     case = read_load_case(keywords.pop("load_case", None), **keywords)
@@ -132,5 +133,5 @@ def _is_specified(value: Any) -> bool:
 
 
 def _differs(value: Any, default: Any) -> bool:
-    """Whether a value is specified; a number counts even where it is zero."""
+    """Return whether a value is specified; zero counts as a value."""
     return value != default if isinstance(value, str) else isinstance(value, float | int) or _is_specified(value)

@@ -1,8 +1,8 @@
-"""Loads on a robot in static equilibrium: servos, spring tension, closure multipliers, tangent stiffness.
+"""Define loads on a robot in static equilibrium: servos, spring tension, closure multipliers, tangent stiffness.
 
-At rest the forces F(q) of the open tree give the reduced forces c = J^T F. The multipliers lam make the dependent rows
-of F - J_tot^T lam vanish, so dc = J^T d(F - J_tot^T lam) for constant lam: the rotation of the closure wrenches holds
-the derivative of J^T. One pass of the recursion over dual numbers gives it to rounding.
+In static equilibrium the forces F(q) of the open tree give the reduced forces c = J^T F. The multipliers lam make the
+dependent rows of F - J_tot^T lam vanish, so dc = J^T d(F - J_tot^T lam) for constant lam: the rotation of the closure
+wrenches contains the derivative of J^T. One pass of the recursion over dual numbers computes dc to rounding.
 
 The stiffness of an element between two points is the second derivative of its energy, tension included. About the
 undeformed pose the linear model omits the forces that balance the tension, so its stiffness depends on the choice of
@@ -36,32 +36,32 @@ from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray
 
-REST_LENGTH_TOLERANCE = 1e-9  # of the typical length or of a radian: a stretch that only rounding makes
-STILL = 1e-12  # of a motion without units: what moves less does not
+REST_LENGTH_TOLERANCE = 1e-9  # of the characteristic length or a radian: stretch that is rounding
+STILL = 1e-12  # motion without units that is rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AppliedLoads(Record):
-    """What acts on a robot at rest beside the terms of its file: loads on frames, constant efforts along rates."""
+    """Static loads in addition to those of the robot file: wrenches on frames, constant efforts along rates."""
 
     wrench: Wrench = field(default_factory=dict)
     tau: Array = field(default_factory=lambda: np.zeros(0))
-    internal: dict[str, Any] | None = None  # efforts of spare motors among `tau`
+    internal: dict[str, Any] | None = None  # internal efforts in `tau`
     weight: float = 1.0  # share of gravity that acts
 
     def forces(self, configuration: Configuration) -> Array:
-        """F: what the rates of the open tree would need to stay at rest, less the efforts."""
+        """Return F, the static forces along the rates of the open tree, less the efforts."""
         zero_rates = np.zeros(configuration.robot.tree.n)
         return tree_forces(configuration, zero_rates, zero_rates, self.wrench, self.weight) - self.tau
 
     def wrenches(self, configuration: Configuration, lam: Array) -> NewtonEuler:
-        """Wrenches in all joints of the tree at rest, with the closures acting."""
+        """Return the wrenches in all joints of the tree in equilibrium, with the closures acting."""
         zero_rates = np.zeros(configuration.robot.tree.n)
         _, acting = closure_loads(configuration.robot, configuration.at, lam)
         return tree_newton_euler(configuration, zero_rates, zero_rates, self.wrench, acting, self.weight)
 
     def closed_forces(self, configuration: Configuration, lam: Array) -> Array:
-        """F - J_tot^T lam."""
+        """Return F - J_tot^T lam."""
         tree = configuration.robot.tree
         joint_term = joint_forces(tree, configuration.q, np.zeros(tree.n), np.zeros(tree.n))
         return self.wrenches(configuration, lam).forces + joint_term - self.tau - constraint_forces(configuration, lam)
@@ -72,11 +72,11 @@ class AppliedLoads(Record):
 
 
 def prepare_loads(robot: Robot, pose: Pose | None, case: LoadCase) -> tuple[Configuration, AppliedLoads]:
-    """Return the robot at a pose, held as the load case says, and its loads; the preload is left to `preloaded`."""
+    """Return the robot at a pose, with the locks and loads of the load case; the preload is left to `preloaded`."""
     robot = acting_robot(robot, case.without)
     for term, servo, text in (
-        ("springs", (case.servo, case.servo_damping), "a servo is a spring, and springs are left out"),
-        ("damping", (case.servo_damping,), "a servo damps, and damping is left out"),
+        ("springs", (case.servo, case.servo_damping), "servos are springs, which 'without' omits"),
+        ("damping", (case.servo_damping,), "servo_damping is damping, which 'without' omits"),
     ):
         if term in case.without and any(value is not None for value in servo):
             raise InputError(text, key="without", value=term, hint="keep one of them")
@@ -98,7 +98,7 @@ def prepare_loads(robot: Robot, pose: Pose | None, case: LoadCase) -> tuple[Conf
 
 
 def multipliers(configuration: Configuration, F: Array) -> Array:
-    """Lam of the chosen rows that makes the dependent rows of F - J_tot^T lam vanish."""
+    """Return the multipliers of the chosen rows that make the dependent rows of F - J_tot^T lam vanish."""
     part = configuration.reduction.partition
     lam: Array = np.zeros(configuration.robot.closures.size, dtype=scalar_type(F))
     if len(part.dependent):
@@ -107,21 +107,21 @@ def multipliers(configuration: Configuration, F: Array) -> Array:
 
 
 def nearest_multipliers(configuration: Configuration, F: Array) -> Array:
-    """Lam that leaves least of F - J_tot^T lam, without units: unbalanced forces do not depend on dependent rates."""
+    """Return the multipliers that minimise F - J_tot^T lam without units, for any dependent rates."""
     free, units = configuration.robot.free, configuration.robot.tree.rate_units
     rows = configuration.closure_jacobian[:, free] * units[free]
     return np.linalg.lstsq(rows.T, (F * units)[free], rcond=1e-9)[0] if len(rows) else np.zeros(0)
 
 
 def tangent_stiffness(configuration: Configuration, loading: AppliedLoads, acting: Array | None = None) -> Array:
-    """K = dc/dq of the reduced forces along the independent rates; `acting` are forces F that may be unbalanced."""
+    """Return K = dc/dq of the reduced forces along the independent rates; `acting` forces F may be unbalanced."""
     return configuration.J.T @ forces_along(configuration, loading, configuration.J, acting)
 
 
 def forces_along(
     configuration: Configuration, loading: AppliedLoads, motions: Array, acting: Array | None = None
 ) -> Array:
-    """How F - J_tot^T lam changes along columns of motions that the closures allow, for constant lam."""
+    """Return the change of F - J_tot^T lam along columns of closed motions, for constant lam."""
     tree = configuration.robot.tree
     if acting is None:
         lam = multipliers(configuration, loading.forces(configuration))
@@ -132,7 +132,7 @@ def forces_along(
 
 
 def locked_robot(robot: Robot, lock: Lock = "actuators", but: Collection[int] = ()) -> Robot:
-    """The robot with its motors, none, or named joints standing still; rates in `but` do not."""
+    """Return the robot with its motors, no or named joints locked, except rates in `but`."""
     if lock == "none":
         return robot
     if lock == "actuators":
@@ -153,10 +153,10 @@ def locked_robot(robot: Robot, lock: Lock = "actuators", but: Collection[int] = 
 
 
 def held_robot(robot: Robot, q: Array, case: LoadCase, like: Robot | None = None) -> Robot:
-    """The robot with joints locked and motors held by servos, which pull towards the positions `q`.
+    """Return the robot with joints locked and motors held by servos about the positions `q`.
 
-    A servo is a spring and a damper in the row of its motor. A number is meant for all motors that are not locked
-    by name; a motor with a servo is not locked by `lock="actuators"`. A robot over any scalar moves `like` another one.
+    A servo is a spring and a damper in the row of its motor. A number applies to all motors that are not locked by
+    name; a motor with a servo is not locked by `lock="actuators"`. A robot over any scalar moves like `like`.
     """
     stiffness = _by_motor(like or robot, case.servo, "servo", case.lock)
     damping = _by_motor(like or robot, case.servo_damping, "servo-damping", case.lock)
@@ -171,13 +171,13 @@ def held_robot(robot: Robot, q: Array, case: LoadCase, like: Robot | None = None
 
 
 def _with_servos(robot: Robot, q: Array, stiffness: Mapping[int, float], damping: Mapping[int, float]) -> Tree:
-    """The tree with springs and dampers in the rows of motors."""
+    """Return the tree with springs and dampers in the rows of motors."""
     links = list(robot.tree.links)
     for k in sorted(stiffness.keys() | damping.keys()):
         j = robot.tree.link_of_rate[k]
         terms, position = links[j].terms, q[links[j].q.start]
         total = terms.stiffness + stiffness.get(k, 0.0)
-        # two springs in parallel are one, which rests at the weighted mean
+        # two parallel springs are one with the weighted mean rest position
         pull = terms.stiffness * terms.rest + stiffness.get(k, 0.0) * position
         rest, damper = pull / total if total else 0.0, terms.damper + damping.get(k, 0.0)
         links[j] = replace(links[j], terms=replace(terms, stiffness=total, rest=rest, damper=damper))
@@ -185,7 +185,7 @@ def _with_servos(robot: Robot, q: Array, stiffness: Mapping[int, float], damping
 
 
 def _by_motor(robot: Robot, given: Servo | None, key: str, lock: Lock) -> dict[int, float]:
-    """Values by rate of the motor; a number is meant for all."""
+    """Return values by rate of the motor; a number applies to all motors."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -207,12 +207,12 @@ def _by_motor(robot: Robot, given: Servo | None, key: str, lock: Lock) -> dict[i
 
 
 def has_springs(tree: Tree) -> bool:
-    """Whether something can be under tension that is no body."""
+    """Return whether springs other than bodies can be under tension."""
     return bool(tree.elements or tree.springs) or any(link.terms.stiffness for link in tree.links)
 
 
 def prestressed_parts(configuration: Configuration) -> list[str]:
-    """Names of springs under tension that some motion of the robot, as it is held, feels."""
+    """Return the names of springs under tension that affect a motion of the robot with its locks."""
     tree = configuration.robot.tree
     if not has_springs(tree):
         return []
@@ -239,14 +239,14 @@ def prestressed_parts(configuration: Configuration) -> list[str]:
 
 
 def equilibrium_reason(configuration: Configuration) -> str:
-    """Why a linear model at a pose must be about the equilibrium: the start of a sentence, empty where it need not."""
+    """Return why a linear model at a pose requires the equilibrium (the start of a sentence), or an empty text."""
     tense, taut = prestressed_parts(configuration), cables_at_rest_length(configuration)
     parts = [f"{are(names)} {word}" for names, word in ((tense, "under tension"), (taut, "just taut")) if names]
     return f"{' and '.join(parts)} at this pose" if parts else ""
 
 
 def cables_at_rest_length(configuration: Configuration) -> list[str]:
-    """Names of cables at their rest length: longer they have their stiffness, shorter they have none."""
+    """Return the names of cables at their rest length, where the stiffness is discontinuous."""
     tree, here = configuration.robot.tree, configuration
     cables = [e for e in tree.elements if e.pulls_only and e.acts and _apart(here, e.first, e.second)]
     stretched = [(cable.name, _length(here, cable) - float(cable.rest)) for cable in cables]
@@ -256,10 +256,10 @@ def cables_at_rest_length(configuration: Configuration) -> list[str]:
 
 
 def refuse_cables_at_rest_length(configuration: Configuration) -> None:
-    """Raise where a cable is at its rest length."""
+    """Raise if a cable is at its rest length."""
     for name in cables_at_rest_length(configuration):
         text = f"the cable '{name}' is at its rest length, where it becomes slack: "
-        text += "it has stiffness on one side only, and the robot no linear model"
+        text += "it has stiffness on one side only, so the robot has no linear model"
         hint = "choose a pose or a load at which it is taut or slack"
         raise SingularError(text, key=f"element '{name}'", value=name, hint=hint)
 
@@ -278,14 +278,14 @@ def _length(configuration: Configuration, element: Any) -> float:
 
 
 def _apart(configuration: Configuration, first: Place, second: Place) -> bool:
-    """Whether two places move against each other."""
+    """Return whether two places move relative to each other."""
     here = configuration
     rows = [_velocity_rows(here, end) for end in (first, second)]
     return _moves(configuration, (rows[1] - rows[0]) / configuration.robot.tree.length)
 
 
 def _velocity_rows(here: Configuration, place: Place) -> Array:
-    """Velocity of a place in world axes per rate of the open tree."""
+    """Return the velocity of a place in world axes per rate of the open tree."""
     return here.at.of(place)[0] @ place_jacobian(here.robot.tree, here.at, here.link_jacobians, place)[0]
 
 
@@ -294,10 +294,10 @@ def _moves(configuration: Configuration, rows: Array) -> bool:
 
 
 def element_stiffness(configuration: Configuration) -> tuple[Array, Array]:
-    """Parts of K_tot and D_tot of the open tree, at rest, theory (44).
+    """Return the part of elements in K_tot and D_tot of the open tree at zero velocity, theory (44).
 
-    One pass of the recursion over dual numbers. Where the elements alone are not in balance, turns of the axes in which
-    rates are measured make the derivative unsymmetric; its symmetric part is the second derivative.
+    One pass of the recursion over dual numbers. If the elements alone are not in equilibrium, rotations of the axes
+    of rates make the derivative unsymmetric; its symmetric part is the second derivative.
     """
     tree, here = configuration.robot.tree, configuration
     dual_pose = pose(tree, tree.moved(here.q, seed_slopes(np.eye(tree.n))))
@@ -312,11 +312,11 @@ def element_stiffness(configuration: Configuration) -> tuple[Array, Array]:
 
 
 def has_force_elements(tree: Tree) -> bool:
-    """Whether a spring, damper, cable, force or a strut with a spring acts between two points."""
+    """Return whether a spring, damper, cable, force or a strut with a spring acts between two points."""
     return bool(tree.elements) or any(link.strut and link.terms.stiffness for link in tree.links)
 
 
 def length_row(here: Configuration, element: Any) -> tuple[Any, Array]:
-    """Length of an element between two points, and its change per rate of the open tree."""
+    """Return the length of an element between two points, and its derivative per rate of the open tree."""
     across, length, _ = line_between(here.at, (element.first, element.second), element.name)
     return length, across @ (_velocity_rows(here, element.second) - _velocity_rows(here, element.first)) / length

@@ -1,4 +1,4 @@
-"""Discretisation error of natural frequencies, and refinement of beam meshes.
+"""Estimate the discretisation error of natural frequencies, and refine beam meshes.
 
 The error is estimated from one solution, mode by mode. The shapes of an element are those of a beam loaded at its ends;
 they omit motions that vanish at both ends. Statics do not couple these motions with the shapes, but the inertia -lambda
@@ -38,28 +38,29 @@ from parflex.tree.tree import Link, beam_elements
 
 Array = np.ndarray
 
-WARNING_EXCESS = 0.05  # of a frequency: beyond, a warning names the beam; one element of a pinned beam is 11 % too high
-FAR = 1.0  # of what a frequency should be: beyond, an estimate of first order is no figure, as near critical loads
-ENOUGH = 0.01  # of a frequency: the number of elements in warnings is that for this error
-BESIDE = 24  # modes above those asked for that take part in an estimate
+WARNING_EXCESS = 0.05  # of a frequency: a larger error is a warning; one element of a pinned beam is 11 % too high
+FAR = 1.0  # of a frequency: larger first-order estimates are not quantitative, as near critical loads
+ENOUGH = 0.01  # error of a frequency for which warnings state the number of elements
+BESIDE = 24  # modes above the requested ones in an estimate
 # of a squared frequency: modes above change what is taken from it by about its share of theirs. Those of an element
 # much shorter than others, as beside a place where something acts, lie so high that it would be lost in their rounding
 ABOVE = 1e6
-REACHED = 0.9  # of a squared frequency of an element held at both ends: so near, nothing can be said any more
-BISECTIONS = 12  # until a large share is known to a thousandth
-CLEAR = 0.5  # of the same: with this many elements something can
-SUBDIVISIONS = 2  # of an element of a reduced beam: its inside is far above what is left out
-FINE = 8  # elements that stand for the inside: in stretch and shear they have 1/64 of the error that is estimated
-LEAST = 1e-9  # answers of finely divided robots have rounding of about 1e-10: smaller changes are chance
-MOST = 64  # elements that each element of the file is divided into
-DEFORMED_TOLERANCE = 1e-9  # m or rad: a configuration with larger elastic coordinates belongs to its number of elements
+REACHED = 0.9  # of a squared clamped-clamped frequency: above, the error cannot be estimated
+BISECTIONS = 12  # steps that resolve a large share to a thousandth
+CLEAR = 0.5  # of a squared clamped-clamped frequency: target for the stated number of elements
+SUBDIVISIONS = 2  # of an element of a reduced beam, whose inner frequencies are far above the omitted modes
+FINE = 8  # elements that model the inside, with 1/64 of the estimated error in stretch and shear
+LEAST = 1e-9  # smallest relative change: answers of fine meshes have rounding of about 1e-10
+MOST = 64  # largest number of elements per element of the file
+DEFORMED_TOLERANCE = 1e-9  # m or rad: larger elastic coordinates make a configuration depend on its number of elements
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ElementErrors(Record):
-    """Shares by which frequencies are too high; infinite where elements vibrate by themselves at such a frequency.
+    """Shares by which frequencies are too high; infinite above the lowest frequency inside elements.
 
-    `beam` has most of the largest share, `count` elements now, and `enough` for an error of a hundredth.
+    `beam` contributes most to the largest share, `count` is its number of elements, and `enough` the number for an
+    error of 1 %.
     """
 
     shares: Array
@@ -73,13 +74,13 @@ class ElementErrors(Record):
 
     @property
     def largest(self) -> float:
-        """The largest share."""
+        """Largest share."""
         return float(self.shares.max(initial=0.0))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BeamElements(Record):
-    """The elements of a beam in the tree, from root to tip, and what is inside each."""
+    """The elements of a beam in the tree, from root to tip, and their inner motions."""
 
     name: str
     links: tuple[int, ...]
@@ -89,7 +90,7 @@ class BeamElements(Record):
 
 
 def beam_links(robot: Robot, reduced: bool = False) -> dict[str, tuple[int, ...]]:
-    """Numbers of the links that are elements of each beam, from root to tip; what was reduced has none, or alone."""
+    """Return the links of the elements of each beam, from root to tip; with `reduced`, of reduced beams only."""
     links, beams = robot.tree.links, {}
     for frame in robot.description.frame:
         if frame.beam is not None and (frame.beam.reduce is not None) == reduced:
@@ -101,13 +102,13 @@ INNER_BEAMS = ("inner beams", False), ("inner beams", True)  # keys of what robo
 
 
 def inner_beams(robot: Robot, reduced: bool = False) -> dict[str, BeamElements]:
-    """Of each beam its elements, of each reduced beam its bodies, and what is inside each; of a robot once."""
+    """Return the elements of each beam, or bodies of each reduced beam, with their inner motions; cached per robot."""
     return robot.derived(INNER_BEAMS[reduced], lambda: _inner_beams(robot, reduced))
 
 
 def _inner_beams(robot: Robot, reduced: bool) -> dict[str, BeamElements]:
     beams, specs, file = {}, {frame.name: frame.beam for frame in robot.description.frame}, robot.description
-    cache: dict[tuple[str, int, str], tuple[InnerMotions, float]] = {}  # alike bodies are computed once
+    cache: dict[tuple[str, int, str], tuple[InnerMotions, float]] = {}  # identical bodies are computed once
     for name, links in beam_links(robot, reduced).items():
         spec, parts, bodies = specs[name], [], [robot.tree.links[j].body for j in links]
         assert spec is not None
@@ -129,12 +130,12 @@ def _inner_beams(robot: Robot, reduced: bool) -> dict[str, BeamElements]:
 
 
 def _axial_force(link: Link, q: Array) -> float:
-    """Axial force (N) in an element as far as it acts on bending, positive in tension."""
+    """Return the axial force (N) in an element that acts on bending, positive in tension."""
     return float(sum(strain.force(q[link.e]) for strain in link.body.acting))
 
 
 def element_errors(here: Configuration, values: Array, shapes: Array, count: int) -> ElementErrors:
-    """Of the lowest `count` modes: squared frequencies, lowest first, and shapes, also of modes above them."""
+    """Return the errors of the lowest `count` modes from squared frequencies in rising order and shapes."""
     plain, reduced = (list(inner_beams(here.robot, kind).values()) for kind in (False, True))
     beams = [*plain, *reduced]
     if not count or not beams:
@@ -145,7 +146,7 @@ def element_errors(here: Configuration, values: Array, shapes: Array, count: int
     shares = by_elements = _shares(values, inside[: len(plain)], count)
     if reduced:
         shares, left_out = _shares(values, inside, count), float(alone[len(plain) :].min())
-        # beyond what is left out the bound is all that is known, theory (56); beside elements not even that
+        # above omitted modes only the bound is known, theory (56); above element frequencies nothing
         limit = REACHED * min([*alone[: len(plain)], *(beam.element for beam in reduced)])
         beyond = np.isinf(shares) & (values[:count] < limit)
         shares = np.where(beyond, np.sqrt(1 + values[:count] / left_out) - 1, shares)
@@ -160,12 +161,12 @@ def element_errors(here: Configuration, values: Array, shapes: Array, count: int
 
 
 def _enough(count: int, times: float) -> int:
-    """Elements in place of so many, with errors that are smaller by a factor or squared frequencies higher by it."""
+    """Return the number of elements that reduces errors, or raises squared frequencies, by a factor."""
     return max(int(np.ceil(count * times**0.25)), count + 1)  # both go with the fourth power
 
 
 def _shares(values: Array, inside: list[_Inside], count: int) -> Array:
-    """Of each mode the share by which it is too high; infinite near and beyond the lowest motion inside elements."""
+    """Return the share by which each mode is too high; infinite near and above the lowest inner frequency."""
     if not inside:
         return np.zeros(count)
     together = _Inside(*map(np.concatenate, zip(*inside, strict=True)))
@@ -174,21 +175,21 @@ def _shares(values: Array, inside: list[_Inside], count: int) -> Array:
 
 
 class _Inside(NamedTuple):
-    """Of motions inside elements: squared frequencies, and what pulls and what accelerates them in each mode."""
+    """Inner motions of elements: squared frequencies, and coupling by axial force and acceleration with modes."""
 
     own: Array
     pulled: Array
     moved: Array
 
     def taken(self, values: Array, value: float) -> Array:
-        """C at a squared frequency; modes above matter where they come below it."""
+        """Return C at a squared frequency; higher modes matter if their corrected frequency is below."""
         y = self.pulled - self.moved * np.minimum(values, value)
         y = y / np.sqrt(np.maximum(self.own - value, (1 - REACHED) * np.abs(self.own)))[:, None]
         return y.T @ y
 
 
 def _inside(here: Configuration, beam: BeamElements, shapes: Array) -> _Inside:
-    """Of all elements of a beam, one below the other."""
+    """Return the inner motions of all elements of a beam, stacked."""
     rows = []
     for j, inside in zip(beam.links, beam.inside, strict=True):
         link, (J_v, J_w) = here.robot.tree.links[j], here.link_jacobians[j]
@@ -200,7 +201,7 @@ def _inside(here: Configuration, beam: BeamElements, shapes: Array) -> _Inside:
 
 
 def _frequency_excess(values: Array, inside: _Inside, k: int, limit: float) -> float:
-    """Share by which the frequency of mode k is too high; infinite where it lies above a limit of what can be said."""
+    """Return the share by which the frequency of mode k is too high; infinite above the limit of the estimate."""
     values = values[: np.searchsorted(values, ABOVE * values[k])]
     inside = inside._replace(pulled=inside.pulled[:, : len(values)], moved=inside.moved[:, : len(values)])
 
@@ -221,11 +222,11 @@ def _frequency_excess(values: Array, inside: _Inside, k: int, limit: float) -> f
 
 
 def bound_at(robot: Robot, hertz: float) -> ElementErrors:
-    """How much too high frequencies up to one (Hz) are at most, whatever moves: of resonances and of zeros.
+    """Return the error bound of resonances and zeros up to a frequency (Hz).
 
-    An eigenvalue lambda is found as lambda/(1 - lambda/mu) at most, theory (56), with mu the lowest of elements held at
-    both ends, which are all that elements leave out. Zeros are the resonances of the robot whose output is held. Axial
-    forces of an equilibrium may take more. Reduced beams have a bound of their own.
+    An eigenvalue lambda is computed as at most lambda/(1 - lambda/mu), theory (56), with mu the lowest eigenvalue
+    of elements with clamped ends, the motions that elements omit. Zeros are the resonances of the robot with its
+    output held. Axial forces of an equilibrium may lower mu. Reduced beams have a separate bound.
     """
     beams = list(inner_beams(robot).values())
     if not beams:
@@ -239,7 +240,7 @@ def bound_at(robot: Robot, hertz: float) -> ElementErrors:
 
 
 def element_warnings(frequencies: Array, errors: ElementErrors, what: str = "") -> list[Diagnostic]:
-    """A diagnostic about the mode that is most too high because elements are too few, or about `what` reaches there."""
+    """Return a diagnostic about the mode (or `what`) with the largest error by too few elements."""
     if errors.largest <= WARNING_EXCESS:
         return []
     worst, known, far = int(np.argmax(errors.shares)), np.isfinite(errors.largest), errors.largest > FAR
@@ -249,8 +250,8 @@ def element_warnings(frequencies: Array, errors: ElementErrors, what: str = "") 
     its = f"its {'element is' if errors.count == 1 else f'{errors.count} elements are'} too long"
     advice = f"use {errors.enough} elements" + ("" if what else ", or converge=1e-3")
     if errors.reduced is not None:
-        its = "modes that its reduction leaves out are missing"
-        advice = "give 'reduce' a smaller error" if known else "use more elements, or leave out 'reduce'"
+        its = "modes that its reduction omits are missing"
+        advice = "give 'reduce' a smaller error" if known else "use more elements, or remove 'reduce'"
     load = ", which is near a critical load" if errors.pressed and far else ""
     size = "more than twice" if far else f"{'up to' if what else 'about'} {errors.largest:.0%}"
     size = f"may have resonances and zeros {size}" if what else f"is {size}"
@@ -258,15 +259,15 @@ def element_warnings(frequencies: Array, errors: ElementErrors, what: str = "") 
     if not known:
         lowest = np.sqrt(max(errors.alone, 0.0)) / (2 * np.pi)
         text = (
-            f"{mode} is not below the lowest frequency of the elements of '{errors.beam}' by themselves, held at both "
-            f"ends ({lowest:.4g} Hz): from there on modes are missing or far too high; {advice}"
+            f"{mode} reaches the lowest frequency of an element of '{errors.beam}' with both ends clamped "
+            f"({lowest:.4g} Hz), beyond which modes are missing or far too high; {advice}"
         )
     return [Diagnostic("few-elements", text, errors.beam, float(errors.largest))]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InnerMotions(Record):
-    """Stiffness, mass and G of an element held at both ends, and their coupling with root twist and own coordinates."""
+    """Stiffness, mass and G of an element with clamped ends, and their coupling with root twist and coordinates."""
 
     K_ii: Array
     M_ii: Array
@@ -276,7 +277,7 @@ class InnerMotions(Record):
 
     @cached_property
     def still(self) -> tuple[Array, Array]:
-        """The same without axial force."""
+        """Modes without axial force."""
         return self.modes(0.0)
 
     @property
@@ -285,15 +286,15 @@ class InnerMotions(Record):
         return float(self.still[0].min())
 
     def modes(self, N: float) -> tuple[Array, Array]:
-        """Squared frequencies under an axial force, and the mass-normalised motions; not positive: it buckles."""
+        """Return squared frequencies under an axial force and mass-normalised motions; not positive beyond buckling."""
         return eigen_pairs(self.K_ii + N * self.G_ii, self.M_ii)
 
 
 def inner_motions(pieces: list[Body], mode_coordinates: Array | None = None) -> InnerMotions:
-    """Of an element from the `pieces` that it is cut into, one behind the other.
+    """Return the inner motions of an element from the `pieces` that divide it.
 
-    A reduced beam has modes, too: `mode_coordinates` are the coordinates of the pieces in each. Motions without
-    strain energy in common with these are left out.
+    For a reduced beam, `mode_coordinates` are the coordinates of the pieces in each mode. Only motions without
+    strain energy in common with the modes remain.
     """
     N = pieces[0].size
     size = 6 + N * len(pieces)
@@ -323,7 +324,7 @@ def inner_motions(pieces: list[Body], mode_coordinates: Array | None = None) -> 
 
 
 def _shortening(piece: Body) -> Array:
-    """What slopes take from the length of a piece, of the turn of its root too: int (v'^2 + w'^2) dx as a form."""
+    """Return the form int (v'^2 + w'^2) dx of a piece, root rotation included."""
     N, length = piece.size, float(piece.nodes["tip"].r0[0])
     H = np.zeros((6 + N, 6 + N))
     H[4, 4] = H[5, 5] = length
@@ -336,7 +337,7 @@ def _shortening(piece: Body) -> Array:
 
 
 def inner_motions_of_reduced(element: Body, line: ReducedLine) -> InnerMotions:
-    """Of a reduced beam of such elements, or of their parts: what its modes leave out, and the inside of elements."""
+    """Return the motions that the modes of a reduced beam omit, and those inside its elements."""
     parts = line.count * SUBDIVISIONS
     N, tip = element.size, element.nodes["tip"]
     used = np.vstack([tip.Phi_d, tip.Phi_r])
@@ -350,12 +351,12 @@ def inner_motions_of_reduced(element: Body, line: ReducedLine) -> InnerMotions:
 
 
 def band_warnings(robot: Robot, frequencies: Array, what: str = "") -> list[Diagnostic]:
-    """A diagnostic about modes (or `what`) beyond the band of a reduced beam, whose error theory (56) bounds."""
+    """Return a diagnostic about modes (or `what`) beyond the band of a reduced beam, whose error theory (56) bounds."""
     reductions = {link.name: link.body.reduced for link in robot.tree.links if link.body.reduced is not None}
     lowest = min(reductions, key=lambda name: reductions[name].band, default="")
     beyond = np.flatnonzero(np.asarray(frequencies) > reductions[lowest].band) if lowest else np.zeros(0, dtype=int)
     left_out = min((reduction.left_out for reduction in reductions.values()), default=np.inf)
-    if not beyond.size or np.isinf(left_out):  # all modes are kept: nothing is higher
+    if not beyond.size or np.isinf(left_out):  # all modes are retained
         return []
     highest = float(np.max(np.asarray(frequencies)[beyond]))
     modes = f"mode {beyond[0] + 1}" if len(beyond) == 1 else f"modes {beyond[0] + 1} to {beyond[-1] + 1}"
@@ -370,19 +371,18 @@ def band_warnings(robot: Robot, frequencies: Array, what: str = "") -> list[Diag
 
 
 def warn_beyond_band(robot: Robot, frequencies: Array, what: str = "frequencies of the map") -> None:
-    """Warn once of the highest of all frequencies (Hz), in any order."""
+    """Warn once about the highest frequency (Hz), in any order."""
     values = np.asarray(frequencies, dtype=float).ravel()
     warn(band_warnings(robot, values[np.isfinite(values)], what))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Refinement(Record):
-    """How many elements an answer took: each of the file is divided into `elements`.
+    """Mesh convergence of an answer: each element of the file is divided into `elements`.
 
-    `change` is the largest relative change by the last doubling, infinite before there are two answers, and `remaining`
-    an estimate of the largest relative error that is left; `converged` says whether both are within what `converge`
-    asks for, and `why` the refinement ended before. `steps` has `elements`, `coordinates`, `change`, `seconds` and more
-    of each number of elements.
+    `change` is the largest relative change by the last doubling (infinite for a single answer), and `remaining`
+    estimates the largest relative error. `converged` reports whether both are within `converge`, and `why` states
+    the reason for an early end. `steps` has `elements`, `coordinates`, `change`, `seconds` and more for each mesh.
     """
 
     elements: int
@@ -398,13 +398,13 @@ class Refinement(Record):
 
 
 def check_convergence_share(converge: Any) -> float:
-    """Refuse what is no relative change, or one that rounding forbids."""
+    """Raise unless the value is a relative change above rounding."""
     number = not isinstance(converge, bool) and isinstance(converge, int | float | np.number)
     text, hint = "", "give e.g. 1e-3"
     if not number or not 0 < converge < 1:
         text = "'converge' is not a share between 0 and 1"
     elif converge < LEAST:
-        text = f"answers have rounding of about {LEAST / 10:.0e}: a change of {converge:g} is chance"
+        text = f"a change of {converge:g} is below the rounding of answers, about {LEAST / 10:.0e}"
         hint = f"give {LEAST:g} or more, e.g. 1e-3"
     if text:
         raise InputError(text, key="converge", value=converge, hint=hint)
@@ -412,7 +412,7 @@ def check_convergence_share(converge: Any) -> float:
 
 
 def refinement_messages(robot: Robot, names: Collection[str] = ()) -> list[Diagnostic]:
-    """Diagnostics of what stays while beams are refined; refused without beams, or with inner nodes among `names`."""
+    """Return diagnostics of parts that refinement does not change; raise without beams or for inner nodes."""
     tree, beams = robot.tree, beam_links(robot)
     modal = ", ".join(repr(link.name) for link in tree.links if link.body.size and not link.body.by_tip)
     reduced = ", ".join(repr(frame.name) for frame in robot.description.frame if frame.beam and frame.beam.reduce)
@@ -422,39 +422,41 @@ def refinement_messages(robot: Robot, names: Collection[str] = ()) -> list[Diagn
     if not beams:
         refused = "it has no beams"
         if modal:
-            refused, hint = f"{modal} given by modes cannot be refined", f"{hint}, or give the body more modes"
+            refused, hint = f"{modal}, a modal body, cannot be refined", f"{hint}, or give the body more modes"
         if reduced:
             refused, hint = (
-                f"{reduced} are reduced, with an error that the file states",
+                f"{reduced} is reduced, with an error stated in the file",
                 "leave out converge, or reduce",
             )
         refused = f"the number of elements of '{robot.name}' cannot be refined: {refused}"
     elif {*robot.locked} & {*tree.elastic}:
-        refused = "a robot with locked elastic coordinates cannot be refined: they belong to its number of elements"
+        refused = (
+            "a robot with locked elastic coordinates cannot be refined, because these depend on the number of elements"
+        )
         hint = "lock joints alone"
     elif inner:
         value, hint = inner[0], "load the robot without elements, and give the beam elements in its file"
-        refused = f"'{value}' is a node between elements that the robot was loaded with: refined, it is elsewhere"
+        refused = f"'{value}' is an inner node, which moves when the beam is refined"
     if refused:
         raise InputError(refused, key="converge", value=value, hint=hint)
-    texts = [f"{modal} given by modes stays as it is: only beams are refined"] if modal else []
-    texts += [f"the error of the reduction of {reduced} is not in the change: the file states it"] if reduced else []
+    texts = [f"{modal}, a modal body, is not refined"] if modal else []
+    texts += [f"the change excludes the reduction error of {reduced}, which the file states"] if reduced else []
     return [Diagnostic("not-refined", text) for text in texts]
 
 
 def at_same_pose(robot: Robot, finer: Robot, pose: Pose | None) -> Pose | None:
-    """A pose of a robot as one of the same robot with other elements."""
+    """Return a pose of a robot as a pose of the same robot with other elements."""
     if pose is None or isinstance(pose, str | Mapping):
         return pose
     here = configure(robot, pose)
     if max(np.abs(here.q[link.e]).max(initial=0.0) for link in robot.tree.links) > DEFORMED_TOLERANCE:
-        text = "this configuration is deformed: its elastic coordinates belong to its number of elements"
-        raise InputError(text, key="pose", hint="give the pose itself; about='equilibrium' finds the deformed one")
+        text = "this configuration is deformed, and its elastic coordinates depend on the number of elements"
+        raise InputError(text, key="pose", hint="give the pose; about='equilibrium' computes the deformed state")
     return Configuration(finer, same_positions(robot, finer, here.q))
 
 
 def same_positions(robot: Robot, finer: Robot, q: Array) -> Array:
-    """Positions of an undeformed robot as those of the same robot with other elements."""
+    """Return positions of an undeformed robot as those of the same robot with other elements."""
     values = dict(zip(robot.tree.position_names, q, strict=True))
     positions = np.array([values.get(name, 0.0) for name in finer.tree.position_names])
     for link in finer.tree.links:
@@ -463,7 +465,7 @@ def same_positions(robot: Robot, finer: Robot, q: Array) -> Array:
 
 
 def numbers_of_elements(robot: Robot, most: int) -> Iterable[int]:
-    """1, 2, 4, ... times the elements of a robot, as long as it has no more than `most` coordinates."""
+    """Yield 1, 2, 4, ... times the elements of a robot, up to `most` coordinates."""
     elastic = sum(link.body.size for link in robot.tree.links if link.body.by_tip)
     times = 1
     while times * robot.refine <= MOST and (times == 1 or robot.tree.n + (times - 1) * elastic <= most):

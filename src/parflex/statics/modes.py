@@ -1,4 +1,4 @@
-"""Natural frequencies, mode shapes, damping, participation and mesh convergence.
+"""Compute natural frequencies, mode shapes, damping, participation and mesh convergence.
 
 A mesh is refined until two independent criteria agree: the change of the frequencies by the last doubling of the
 elements, and the estimated error of the motions inside the elements. A small change alone may be chance.
@@ -43,33 +43,34 @@ from parflex.statics.mesh_error import (
 
 Array = np.ndarray
 
-USUAL = 6  # modes, where it is not said how many
-MOST_COORDINATES = 2500  # of a robot: dense eigenvalue problems of more take minutes
+USUAL = 6  # default number of modes
+MOST_COORDINATES = 2500  # of a robot: larger dense eigenvalue problems take minutes
 # of the change by a doubling, what is left: errors of cubic elements go with the fourth power of their length; those of
 # deflected shapes, which straight elements follow, with the second
 LEFT = {"undeformed": 1 / 15, "equilibrium": 1 / 3}
-SAME = 0.8  # of a mode's motion of common nodes that modes of about its frequency must have with fewer elements
-ABOUT, HIGHEST = 0.1, 0.98  # frequencies that are about the same; those so near to the highest may have partners above
-SMALL = 1e-4  # shares below are left out
-CLEAR = 0.99  # a mode is in one kind if so much of its energy is: modes of symmetric robots are in one to rounding
-PARALLEL = 1e-2  # sine of an angle between axes: a deflected robot is a little off
-MIN_MAC = 0.8  # MAC from which two shapes are one mode: a rival then has 0.2 at most
-CLOSE = 1e-3  # relative distance of frequencies within which modes are taken as one subspace
-SPARE = 4  # modes above those that are followed: partners of a branch that leaves the lowest ones
+SAME = 0.8  # share of the common nodal motion that identifies a mode on two meshes
+ABOUT, HIGHEST = 0.1, 0.98  # relative distance of equal frequencies; modes near the highest may lack partners
+SMALL = 1e-4  # energy shares below are omitted
+CLEAR = 0.99  # energy share of a mode of one kind: modes of symmetric robots have it to rounding
+PARALLEL = 1e-2  # sine of the angle between axes: deflected robots deviate a little
+MIN_MAC = 0.8  # MAC of equal shapes: any other shape then has at most 0.2
+CLOSE = 1e-3  # relative distance of frequencies within which modes form a subspace
+SPARE = 4  # modes above the tracked ones, partners of branches that leave the lowest modes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Modes(LinearAnswer):
-    """Modes of a linear `model`: `frequencies` in Hz, lowest first, and what does not vibrate.
+    """Modes of a linear `model`: `frequencies` in Hz, lowest first, and motions that do not vibrate.
 
-    `shapes` are over all coordinates, one column a mode, mass-normalised, the largest entry positive (m, rad);
-    `damping` ratios are v^T D v / (2 omega), for light damping. `free_motions` have no stiffness and are named by what
-    moves most, and `unstable_motions` grow; `independent_coordinates` is the number of all motions.
+    `shapes` are over all coordinates, one column per mode, mass-normalised, the largest entry positive (m, rad);
+    `damping` ratios are v^T D v / (2 omega), for light damping. `free_motions` names rigid-body modes and
+    `unstable_motions` growing motions by their largest coordinate; `independent_coordinates` is the number of all
+    motions.
 
-    `excess` estimates the shares by which frequencies are too high because elements are too few, or reduced beams leave
-    modes out (from the lowest of these on it is the bound); it is infinite where elements of beams, held at both ends,
-    vibrate by themselves at such a frequency. `by_elements` is the same without what reduced beams leave out; None
-    where it is not known. `refinement` is the number of elements that `converge` took, and how frequencies changed.
+    `excess` estimates the shares by which frequencies are too high because of too few elements or omitted modes of
+    reduced beams (beyond the lowest of these modes it is the bound); it is infinite above the lowest frequency
+    inside elements. `by_elements` excludes reduced beams; None if unknown. `refinement` is the mesh convergence
+    with `converge`.
     """
 
     frequencies: Array
@@ -109,10 +110,10 @@ def natural_frequencies(
     converge: float | None = None,
     **load: Unpack[LoadKeywords],
 ) -> Modes:
-    """Lowest natural frequencies, mode shapes and damping ratios at a pose.
+    """Compute the lowest natural frequencies, mode shapes and damping ratios at a pose.
 
-    About the undeformed pose; under a wrench or efforts, or with springs under tension at the pose, about the
-    equilibrium. Motions without stiffness are listed in `free_motions`.
+    The default state is the undeformed pose, and the equilibrium under a wrench, efforts, or springs under tension.
+    `free_motions` lists rigid-body modes.
 
     Parameters
     ----------
@@ -132,13 +133,13 @@ def natural_frequencies(
 
 
 def check_modes(modes: object) -> None:
-    """Refuse what is no number of modes before anything is computed."""
+    """Raise unless the number of modes is valid."""
     if isinstance(modes, bool) or not isinstance(modes, int | np.integer) or modes < 1:
         raise InputError("the number of modes must be 1 or more", key="modes", value=modes, hint="give e.g. 6")
 
 
 def modes_of(model: LinearModel, modes: int | None = None, or_fewer: bool = False) -> Modes:
-    """Lowest modes of a linear model: six, or all if there are fewer; more than there are only with `or_fewer`."""
+    """Return the lowest modes of a linear model, by default six or all; raise for too many unless `or_fewer`."""
     if modes is not None:
         check_modes(modes)
     here, count = model.configuration, len(model.names)
@@ -184,10 +185,10 @@ def modes_of(model: LinearModel, modes: int | None = None, or_fewer: bool = Fals
 
 
 def _sharpened(values: Array, vectors: Array, K_tot: Array, shapes: Array) -> tuple[Array, Array]:
-    """Eigenvalues again, as twice the strain energy of each shape, body by body, and all in their order.
+    """Recompute eigenvalues as twice the strain energy of each shape, body by body, and sort them.
 
-    The solver's rounding is relative to the highest eigenvalue. A shape is better than that, and energies of bodies are
-    positive: what does not strain has none, and the slowest modes gain the digits that they lost.
+    Rounding of the solver is relative to the highest eigenvalue. Shapes are more accurate, and energies of bodies
+    are positive, so the slowest modes gain digits.
     """
     strained = np.einsum("ik,ik->k", shapes, K_tot @ shapes)
     order = np.argsort(strained, kind="stable")
@@ -195,7 +196,7 @@ def _sharpened(values: Array, vectors: Array, K_tot: Array, shapes: Array) -> tu
 
 
 def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge: float, case: LoadCase) -> Modes:
-    """Modes with as many elements as the relative change `converge` takes."""
+    """Return modes of a mesh whose relative change is within `converge`."""
     named = [*(case.wrench or ()), *(() if isinstance(case.lock, str) else case.lock)]
     messages = refinement_messages(robot, named)
     steps, numbers = list[dict[str, Any]](), list(numbers_of_elements(robot, MOST_COORDINATES))
@@ -208,7 +209,7 @@ def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge
         try:
             model = linear_model_of(finer, at_same_pose(robot, finer, pose), case)
             result = modes_of(model, modes)
-        except InputError as error:  # nothing can move yet, or there are fewer modes than are asked for
+        except InputError as error:  # nothing can move yet, or there are too few modes
             if not (error.key == "lock" and times < 4) and not (error.key == "modes" and (modes or 0) > 0):
                 raise
             refusal = error
@@ -231,7 +232,7 @@ def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge
     if not converged:
         why = (
             f"{numbers[-1] * robot.refine} elements in each of the file, the limit, leave a change of {change:.2g} "
-            f"and an error of about {remaining:.2g}, not the {converge:g} asked for"
+            f"and an error of about {remaining:.2g}, not the requested {converge:g}"
         )
         messages.append(Diagnostic("not-converged", why, value=change))
     why = "" if converged else messages[-1].text
@@ -241,7 +242,7 @@ def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge
 
 
 def _change(before: Modes | None, after: Modes) -> float:
-    """Largest relative change of the frequencies; infinite where there are other modes than before."""
+    """Return the largest relative change of the frequencies; infinite for different modes."""
     if before is None or _sizes(before) != _sizes(after) or not _all_known(before, after):
         return np.inf
     return float(np.abs(before.frequencies / after.frequencies - 1).max(initial=0.0))
@@ -252,7 +253,7 @@ def _sizes(modes: Modes) -> list[int]:
 
 
 def _all_known(before: Modes, after: Modes) -> bool:
-    """Whether each mode moves the nodes of both as modes of about its frequency did with half the elements."""
+    """Return whether each mode matches the nodal motions of a mode of similar frequency on the coarser mesh."""
     known_motions, new_motions = _node_motions(before, after)
     top = after.frequencies.max(initial=0.0)
     for k, frequency in enumerate(after.frequencies):
@@ -269,7 +270,7 @@ def _all_known(before: Modes, after: Modes) -> bool:
 
 
 def _node_motions(before: Modes, after: Modes) -> tuple[Array, Array]:
-    """Twists, turns times a length, of the nodes that both robots have, one column a mode."""
+    """Return the twists of common nodes, rotations times a length, one column per mode."""
     (coarse, fine), tree = (beam_links(modes.model.robot) for modes in (before, after)), before.model.robot.tree
     inside, finer = {j for row in coarse.values() for j in row[1:]}, after.model.robot.tree
     common = [(j, link.name) for j, link in enumerate(tree.links) if j not in inside and link.name in finer.places]
@@ -291,13 +292,13 @@ natural_frequencies.doubts = (  # type: ignore[attr-defined]
 
 
 def participation(here: Configuration, shapes: Array) -> list[dict[str, float]]:
-    """Of each mode, the share of its strain energy in each frame with a beam or a spring; small ones are left out."""
+    """Return the share of strain energy of each mode in each frame with a beam or spring, without small shares."""
     shares = [strain_shares(here, shape) for shape in shapes.T]
     return [{name: share for name, share in table.items() if share > SMALL} for table in shares]
 
 
 def strain_shares(here: Configuration, shape: Array) -> dict[str, float]:
-    """The share of the strain energy of a motion in each frame with a beam or a spring, and in each element."""
+    """Return the share of the strain energy of a motion in each frame with a beam or spring, and in each element."""
     bending, springs, elements = _strain(here, shape)
     table = _sums([*_frames(here.robot), *elements], [*bending + springs, *elements.values()])
     total = sum(table.values())
@@ -305,7 +306,7 @@ def strain_shares(here: Configuration, shape: Array) -> dict[str, float]:
 
 
 def energy_shares(modes: Modes) -> list[dict[str, Any]]:
-    """Of each mode: strain energy in bodies, joints and legs, kinetic energy in bodies and legs, and its kind.
+    """Return for each mode strain energy by bodies, joints and legs, kinetic energy by bodies and legs, and kind.
 
     `kind` is "in-plane", "out-of-plane" or "mixed" for a robot whose joints all move it in one plane, else None.
     """
@@ -351,7 +352,7 @@ def _shares(names: Iterable[str | None], energies: Iterable[float], total: float
 
 
 def _strain(here: Configuration, shape: Array) -> tuple[Array, Array, dict[str, float]]:
-    """Twice the strain energy of body and joint of each link and of each element between points, without preload."""
+    """Return twice the strain energy of body and joint of each link and of each element, without preload."""
     tree = here.robot.tree
     bending, springs = np.zeros(len(tree.links)), np.zeros(len(tree.links))
     for j, link in enumerate(tree.links):
@@ -372,7 +373,7 @@ def _strain(here: Configuration, shape: Array) -> tuple[Array, Array, dict[str, 
 
 
 def _kinetic(here: Configuration, shape: Array, normal: Array | None, bent: list[Array]) -> tuple[Array, float | None]:
-    """Twice the kinetic energy of each link, and its share in the plane, in which elastic coordinates have `bent`."""
+    """Return twice the kinetic energy of each link, and its in-plane share; `bent` is that of elastic coordinates."""
     energies, inside, outside = [], 0.0, 0.0
     links = zip(here.robot.tree.links, here.link_jacobians, here.at.rotation, bent, strict=True)
     for link, (J_v, J_w), R, planar_part in links:
@@ -389,7 +390,7 @@ def _kinetic(here: Configuration, shape: Array, normal: Array | None, bent: list
 
 
 def plane_normal(here: Configuration) -> Array | None:
-    """Normal of the plane in which hinges and slides move the robot, None where there is none."""
+    """Return the normal of the plane of motion of all joints, or None."""
     tree = here.robot.tree
     if tree.planar:
         return np.array([0.0, 0.0, 1.0])
@@ -411,13 +412,13 @@ def plane_normal(here: Configuration) -> Array | None:
 def default_number_of_modes(
     robot: Robot, modes: int | None, lock: str | Sequence[str] = "actuators", about: About | None = None
 ) -> int:
-    """As many as are asked for; six unless it is said, or all that the robot has at home if these are fewer."""
+    """Return the requested number of modes; by default six, or all that the robot has at home if fewer."""
     if modes is not None:
         check_modes(modes)
         return modes
     try:
         count = len(natural_frequencies(robot, None, None, lock, about).frequencies)
-    except ParflexError:  # what cannot be asked at home may be asked elsewhere, or is refused there
+    except ParflexError:  # a request that fails at home may succeed elsewhere, or is refused there
         return USUAL
     return count or USUAL
 
@@ -426,9 +427,9 @@ def default_number_of_modes(
 class TrackedModes(Answer):
     """Branches along a path: `frequencies` (Hz, places x branches) and mass-normalised `shapes` (m, rad).
 
-    `places` counts the poses that were given; a pose put between has a fraction. `positions` has all positions at each
-    place (m, rad). `agreement` (places x branches) is the MAC with the place before, of a double mode that of its
-    subspace; `doubtful` lists places where it stays low however near the poses are.
+    `places` counts the input poses; inserted poses have fractions. `positions` has all positions at each place (m,
+    rad). `agreement` (places x branches) is the MAC with the previous place, for repeated modes that of the
+    subspace; `doubtful` lists places where it stays low for any spacing.
     """
 
     places: Array
@@ -464,9 +465,9 @@ def track_modes(
     agreement: float = MIN_MAC,
     finest: float = 1 / 64,
 ) -> TrackedModes:
-    """Track the lowest modes of the first pose along a path of poses, by their shapes.
+    """Track the lowest modes of the first pose along a path of poses by their shapes.
 
-    Poses are inserted where shapes change too much, down to the `finest` share of the way.
+    Poses are inserted where shapes change too much, down to the `finest` share of the path.
 
     Parameters
     ----------
@@ -485,7 +486,7 @@ def track_modes(
     modes = default_number_of_modes(robot, modes, lock)
     for key, value in (("agreement", agreement), ("finest", finest)):
         if not 0 < value <= 1:  # a finest share of zero would be searched for endlessly
-            raise InputError(f"'{key}' is a share", key=key, value=value, hint="give a number above 0, up to 1")
+            raise InputError(f"'{key}' is not a share", key=key, value=value, hint="give a number above 0, up to 1")
     stations = _stations(robot, poses)
     case = LoadCase(lock)
     current = _pose_at(robot, stations, 0.0, robot.home, modes, case)
@@ -513,7 +514,7 @@ def track_modes(
 
 
 def match_modes(before: TrackedPose, after: TrackedPose) -> tuple[TrackedPose, Array]:
-    """The modes of `after` that continue those of `before`, in their order and basis, and how well each agrees."""
+    """Return the modes of `after` in the order and basis of `before`, and their agreement."""
     from scipy.optimize import linear_sum_assignment  # a tenth of a second to load
 
     overlap = before.shapes.T @ (0.5 * (before.M + after.M)) @ after.shapes
@@ -536,13 +537,13 @@ def match_modes(before: TrackedPose, after: TrackedPose) -> tuple[TrackedPose, A
 
 
 def close_groups(frequencies: Array) -> list[Array]:
-    """Numbers of modes whose frequencies are close, lowest first."""
+    """Return groups of modes with close frequencies, lowest first."""
     apart = np.flatnonzero(np.diff(frequencies) > CLOSE * frequencies[1:]) + 1
     return np.split(np.arange(len(frequencies)), apart)
 
 
 def _settled(first: TrackedPose, after: TrackedPose) -> TrackedPose:
-    """The first pose has no pose before it: inside its double modes the basis is taken from the next pose."""
+    """Rotate repeated modes of the first pose to the basis of the next pose."""
     shapes, mean = first.shapes.copy(), 0.5 * (first.M + after.M)
     for group in (group for group in close_groups(first.frequencies) if len(group) > 1):
         overlap = first.shapes[:, group].T @ mean @ after.shapes
@@ -555,7 +556,7 @@ def _settled(first: TrackedPose, after: TrackedPose) -> TrackedPose:
 def _pose_at(
     robot: Robot, stations: list[dict[str, float]], place: float, near: Array | None, modes: int, case: LoadCase
 ) -> TrackedPose:
-    """Modes at any place of the path; coordinates between two poses are interpolated."""
+    """Return the modes at a place of the path, interpolating coordinates between two poses."""
     k = min(int(place), len(stations) - 2)
     share = place - k
     coordinates = {word: (1 - share) * value + share * stations[k + 1][word] for word, value in stations[k].items()}
@@ -570,7 +571,7 @@ def _pose_at(
 
 
 def _stations(robot: Robot, poses: Sequence[str | Mapping[str, float]]) -> list[dict[str, float]]:
-    """The poses of the path as coordinates by name; all give the same ones, so that there are poses between."""
+    """Return the poses of the path as the same coordinates by name, which can be interpolated."""
     if len(poses) < 2:
         raise InputError("a path needs at least two poses", key="poses", value=len(poses), hint="give start and end")
     file_poses = robot.description.poses

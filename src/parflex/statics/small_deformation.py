@@ -1,4 +1,4 @@
-"""Limits of small deformations: warnings about deflections and in-plane loads."""
+"""Check the limits of small deformations: warnings about deflections and in-plane loads."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Array = np.ndarray
 AXIAL_STIFFNESS_LIMIT = 0.4
 # rad: what first order leaves out is of the square of turns, so that lengths across are off by half of this, 5 %
 FIRST_ORDER_ROTATION = 0.1
-NEGLECTED_STIFFNESS = 0.1  # of the stiffness of a mode, or a twentieth of its frequency: beyond, a warning is given
+NEGLECTED_STIFFNESS = 0.1  # of the stiffness of a mode (a twentieth of its frequency) above which a warning is given
 
 
 def axial_loads(tree: Tree, q: Array) -> dict[str, tuple[float, float]]:
-    """The largest normal force (N) of each element over rows `q`, and its share of the bending stiffness."""
+    """Return the largest normal force (N) of each element over rows `q`, and its share of the bending stiffness."""
     rows = np.atleast_2d(q)
     loads: dict[str, tuple[float, float]] = {}
     softenings: dict[int, list[float]] = {}  # elements of a beam share their body
@@ -42,12 +42,12 @@ def axial_loads(tree: Tree, q: Array) -> dict[str, tuple[float, float]]:
 
 
 def _softening(body: Any, strain: Any) -> float:
-    """Of the bending stiffness of an element, the largest share that a unit of its strain's force takes or adds."""
+    """Return the largest share of the bending stiffness that a unit of axial force removes or adds."""
     return float(eigen_pairs(strain.H, body.material_stiffness(np.zeros(body.size)))[0][-1])
 
 
 def squared_shares(tree: Tree, q: Any) -> list[Any]:
-    """Squares of deflections and axial loads relative to their limits, over any scalar: above 1 there is a warning."""
+    """Return squared deflections and axial loads relative to their limits, over any scalar; above 1 is a warning."""
     squares = []
     for link in tree.links:
         e, body = q[link.e], link.body
@@ -61,13 +61,13 @@ def squared_shares(tree: Tree, q: Any) -> list[Any]:
 
 
 def _elements(tree: Tree, name: str) -> tuple[str, int]:
-    """The frame of the beam that an element belongs to, and how many elements that has."""
+    """Return the frame of the beam of an element, and its number of elements."""
     root = beam_root(tree.links, tree.number(name))
     return tree.links[root].name, len(beam_elements(tree.links, root))
 
 
 def axial_warnings(tree: Tree, q: Array) -> list[Diagnostic]:
-    """A diagnostic about the beam whose elements are longest for what pulls or presses them."""
+    """Return a diagnostic about the beam whose elements are longest relative to their axial load."""
     loads = axial_loads(tree, q)
     worst = max(loads, key=lambda name: loads[name][1], default=None)
     if worst is None or loads[worst][1] <= AXIAL_STIFFNESS_LIMIT:
@@ -77,30 +77,30 @@ def axial_warnings(tree: Tree, q: Array) -> list[Diagnostic]:
     if not body.acting:
         text = (
             f"'{worst}' is {does}, which would change its bending stiffness by {share:.0%}, but its axial strain "
-            'is linear: the model neglects that (axial = "mean" includes it)'
+            'is linear: the model neglects this effect (axial = "mean" includes it)'
         )
     elif body.reduced is not None:
         text = (
             f"'{worst}' is {does}, which changes its bending stiffness by {share:.0%}: a reduced beam takes its "
-            "normal force as constant, and the bound of its reduction is for a beam without load (leave out 'reduce')"
+            "normal force as constant, and the bound of its reduction is for a beam without load (remove 'reduce')"
         )
     else:
         name, count = _elements(tree, worst)
         text = (
             f"'{name}' is {does}, which changes the bending stiffness of its element by {share:.0%}: its "
-            f"{'element is' if count == 1 else f'{count} elements are'} too long for that; use "
+            f"{'element is' if count == 1 else f'{count} elements are'} too long for this load; use "
             f"{_enough(count, share)} elements"
         )
     return [Diagnostic("axial-load", text, worst, force)]
 
 
 def _enough(count: int, share: float) -> int:
-    """Elements instead of so many, of which each has a small enough share of its bending stiffness taken or added."""
+    """Return the number of elements for which axial load changes little of the bending stiffness of each."""
     return int(np.ceil(count * np.sqrt(share / AXIAL_STIFFNESS_LIMIT)))
 
 
 def element_advice(tree: Tree, q: Array, reached: float) -> str:
-    """Advice where a beam is pressed by more than its elements carry, in a state under a share of the loads."""
+    """Return advice if a beam is loaded beyond its elements, in a state under a share of the loads."""
     reduced = {link.name for link in tree.links if link.body.reduced is not None}
     pressed = {name: load for name, load in axial_loads(tree, q).items() if load[0] < 0 and name not in reduced}
     worst = max(pressed, key=lambda name: pressed[name][1], default=None)
@@ -112,12 +112,12 @@ def element_advice(tree: Tree, q: Array, reached: float) -> str:
 
 
 def deflection_warnings(tree: Tree, q: Array) -> list[Diagnostic]:
-    """Diagnostics of bodies whose deflection or axial load exceeds the limits of their theory."""
+    """Return diagnostics of bodies whose deflection or axial load exceeds the limits of their theory."""
     return [*_bending_warnings(tree, q), *axial_warnings(tree, q)]
 
 
 def _bending_warnings(tree: Tree, q: Array) -> list[Diagnostic]:
-    """A diagnostic about the body whose deflection exceeds the limit of its theory most."""
+    """Return a diagnostic about the body whose deflection exceeds the limit of its theory most."""
     rows, shares = np.atleast_2d(q), dict[str, float]()
     for link in (link for link in tree.links if link.body.small):
         sizes = [np.linalg.norm(rows[:, link.e] @ node.Phi_d.T, axis=1).max() for node in link.body.nodes.values()]
@@ -135,16 +135,16 @@ def _bending_warnings(tree: Tree, q: Array) -> list[Diagnostic]:
     elif link.body.reduced is None:
         beyond = "the small deformations of an element: use more elements"
     else:
-        beyond = "the small deformations of a reduced beam (leave out 'reduce', and use more elements)"
+        beyond = "the small deformations of a reduced beam (remove 'reduce' and use more elements)"
     text = f"'{worst}'{more} deflects by {deflection:.3g} m, {shares[worst]:.2g} times {size}: that is beyond {beyond}"
     return [Diagnostic("large-deflection", text, worst, float(deflection))]
 
 
 def stress_warnings(here: Configuration, wrenches: NewtonEuler) -> list[Diagnostic]:
-    """Diagnostics of bodies given by modes at rest whose stress would change their stiffness, but is not in the data.
+    """Return diagnostics of modal bodies whose stress would change the stiffness, but is not in the data.
 
-    The integral of the stress over a body is that of what acts on it times where it acts; taken as the same everywhere
-    it changes the stiffness by its product with the slopes of the modes. An estimate, for a warning.
+    The integral of the stress over a body is that of load times position. If the stress is uniform, it changes the
+    stiffness by its product with the slopes of the modes: an estimate for a warning.
     """
     tree, messages = here.robot.tree, []
     for j, link in enumerate(tree.links):

@@ -1,4 +1,4 @@
-"""State space and frequency response of a robot between any effort or force and any motion.
+"""Build the state space and frequency response of a robot between efforts or forces and motions.
 
 The state x = (q, qd) holds the independent coordinates relative to the point of linearisation: A = [[0, 1], [-M^-1 K,
 -M^-1 D]], B = [[0], [M^-1 b]]. Positions and rates are read from x, accelerations from A and B.
@@ -50,9 +50,9 @@ class StateSpace(LinearAnswer, Unpacked):
     model: LinearModel
 
     def response(self, frequencies: float | Sequence[float] | Array) -> Array:
-        """H(2 pi i f) for `frequencies` in Hz, or for one: outputs x inputs for each; NaN at a pole.
+        """Compute H(2 pi i f), outputs x inputs, for `frequencies` in Hz or for one; NaN at a pole.
 
-        A warning says where elements of beams are too few for the highest one.
+        A warning reports frequencies that the elements of beams do not resolve.
         """
         warn(self.doubts(frequencies))
         model, answers = self.model, []
@@ -66,7 +66,7 @@ class StateSpace(LinearAnswer, Unpacked):
         return np.array(answers).reshape(-1, *self.D.shape)
 
     def doubts(self, frequencies: float | Sequence[float] | Array) -> list[Diagnostic]:
-        """Diagnostics of the response up to the highest of `frequencies` in Hz, for which elements may be too few."""
+        """Return diagnostics of elements that are too few for `frequencies` in Hz."""
         highest = float(_hertz(frequencies).max(initial=0.0))
         robot, hertz = self.model.robot, np.array([highest])
         few = element_warnings(hertz, bound_at(robot, highest), "the response")
@@ -98,10 +98,11 @@ def state_space(
     about: About | None = None,
     **load: Unpack[LoadKeywords],
 ) -> StateSpace:
-    """State space of a robot at a pose, between efforts or forces and motions.
+    """Build the state space of a robot at a pose, between efforts or forces and motions.
 
-    About the undeformed pose to first order and without preload; about the equilibrium with large
-    displacements. The equilibrium is the default where a wrench or efforts are given.
+    About the undeformed pose the answer is of first order and without preload; about the equilibrium it includes
+    large displacements. The default is the equilibrium for wrenches, efforts, or springs, cables or elastic
+    couplings under tension at the pose.
 
     Parameters
     ----------
@@ -127,7 +128,7 @@ def forced_frames(inputs: Sequence[str]) -> list[str]:
 
 
 def state_space_of(model: LinearModel, inputs: Sequence[str], outputs: Sequence[str]) -> StateSpace:
-    """The state space of a linear model, of which forced frames are nodes."""
+    """Return the state space of a linear model, of which forced frames are nodes."""
     for key, words in (("input", inputs), ("output", outputs)):
         if not words:
             raise InputError(f"no {key} is named", key=key, hint=f"name one with --{key}")
@@ -154,12 +155,12 @@ def state_space_of(model: LinearModel, inputs: Sequence[str], outputs: Sequence[
 
 
 def mode_warnings(model: LinearModel) -> list[Diagnostic]:
-    """What `natural_frequencies` reports of the usual modes because elements are too few, or beams are reduced."""
+    """Return the diagnostics of `natural_frequencies` about elements and reduced beams for the default modes."""
     return with_code(modes_of(model).model.diagnostics, "few-elements", "beyond-band")
 
 
 def _order(word: str) -> tuple[int, str]:
-    """Which derivative of what."""
+    """Return the order of derivative and the rest of an output name."""
     prefix, colon, name = word.partition(":")
     if colon and prefix not in ORDERS:
         raise InputError(f"'{prefix}' is not a derivative", key="output", value=word, hint=did_you_mean(prefix, ORDERS))
@@ -167,7 +168,7 @@ def _order(word: str) -> tuple[int, str]:
 
 
 def _row(model: LinearModel, word: str, components: dict[str, int], key: str) -> Array:
-    """What the word means per independent rate: a coordinate, or a component of a frame in world axes."""
+    """Return an output per independent rate: a coordinate, or a component of a frame in world axes."""
     tree, rates = model.robot.tree, list(model.robot.tree.rate_names)
     names = [name for k, name in enumerate(rates) if key != "input" or k not in tree.elastic]
     for name in (word, word.removeprefix("q")):

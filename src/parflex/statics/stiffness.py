@@ -1,4 +1,4 @@
-"""Stiffness and compliance of frames, deflections, efforts and section forces of a flexible robot in equilibrium.
+"""Compute stiffness and compliance of frames, deflections, efforts and section forces of a robot in equilibrium.
 
 Compliance of a frame is C = P K^-1 P^T with P its world twist per independent rate: the motion of the frame under a
 unit wrench on it. Its inverse is the stiffness if no direction is rigid.
@@ -32,8 +32,8 @@ from parflex.statics.loads import AppliedLoads, has_force_elements
 from parflex.statics.small_deformation import FIRST_ORDER_ROTATION, deflection_warnings, stress_warnings
 
 Array = np.ndarray
-RIGID = 1e-12  # of the largest compliance (rotations weighed by the typical length): directions below are rigid
-IN_IT = 0.3  # of a rigid direction: components of it in any axis; one in all three has 0.58 in each
+RIGID = 1e-12  # of the largest compliance (rotations times characteristic length): directions below are rigid
+IN_IT = 0.3  # smallest named component of a rigid direction; a diagonal has 0.58 in each axis
 MOTIONS = ("x", "y", "z", "rx", "ry", "rz")
 
 
@@ -61,12 +61,12 @@ class Stiffness(LinearAnswer):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Deflection(Answer):
-    """A robot under loads, at `configuration`, with `diagnostics`.
+    """Deflection of a robot under loads, at `configuration`, with `diagnostics`.
 
-    `frames` has the displacement (m) and the rotation vector (rad) of each frame in world axes, `efforts` those of the
-    motors (N, N m). `sections` are the section forces (N, N m) at both ends of each beam element, and `beams` what each
-    beam carries at any place along it. `elements` has length (m), rate (m/s) and force (N) of each element between two
-    points.
+    `frames` has the displacement (m) and the rotation vector (rad) of each frame in world axes, `efforts` those of
+    the motors (N, N m). `sections` are the section forces (N, N m) at both ends of each beam element, and `beams`
+    the section forces along each beam. `elements` has length (m), rate (m/s) and force (N) of each element between
+    two points.
     """
 
     frames: dict[str, Array]
@@ -79,7 +79,7 @@ class Deflection(Answer):
 
     @property
     def largest_stress(self) -> dict[str, Any] | None:
-        """Beam, place `s` and value (Pa) of the largest normal stress; None where no fibres are known."""
+        """Beam, place `s` and value (Pa) of the largest normal stress; None if no fibres are known."""
         return largest_stress_of(self.beams)
 
     def _told(self) -> str:
@@ -97,7 +97,7 @@ def cartesian_stiffness(
     about: About | None = None,
     **load: Unpack[LoadKeywords],
 ) -> Stiffness:
-    """Stiffness and compliance of a frame: 6 x 6, planar 3 x 3 (x, y, theta).
+    """Compute stiffness and compliance of a frame: 6 x 6, planar 3 x 3 (x, y, theta).
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def cartesian_stiffness(
 
 
 def stiffness_of(model: LinearModel, frame: str | None = None) -> Stiffness:
-    """Stiffness and compliance of a frame of a linear model, of which it is a node."""
+    """Return stiffness and compliance of a frame that is a node of a linear model."""
     tree = model.robot.tree
     frame = _known(model.robot, frame)
     P = model.configuration.frame_rows(frame)[tree.components] @ model.J
@@ -137,9 +137,10 @@ def deflection(
     about: About | None = None,
     **load: Unpack[LoadKeywords],
 ) -> Deflection:
-    """Deflections of frames under gravity, springs, wrenches and efforts.
+    """Compute deflections of frames under gravity, springs, wrenches and efforts.
 
-    About the undeformed pose to first order and without preload; about the equilibrium with large displacements.
+    About the undeformed pose deflections are of first order and without preload; about the equilibrium they include
+    large displacements.
 
     Parameters
     ----------
@@ -158,12 +159,12 @@ deflection.doubts = lambda found: with_code(found.diagnostics, "unstable-equilib
 
 
 def deflection_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Sequence[str] = ()) -> Deflection:
-    """Deflections of frames under a load case."""
+    """Return the deflections of frames under a load case."""
     robot, pose = at_nodes(robot, pose, [*frames, *case.forced_frames])
     turning = has_force_elements(robot.tree)
     if case.about == "undeformed" and turning:
-        text = "elements between points turn as the robot deforms, so its deflection is that of the equilibrium"
-        raise InputError(text, key="about", value=case.about, hint="ask about the equilibrium")
+        text = "elements between points rotate as the robot deforms, so deflections are those of the equilibrium"
+        raise InputError(text, key="about", value=case.about, hint="use about='equilibrium'")
     state = linearisation_state(robot, pose, case)
     if turning and not isinstance(state, Equilibrium):
         state = equilibrium_of(robot, pose, case)
@@ -181,13 +182,13 @@ def deflection_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Seque
     largest = float(np.linalg.norm(rotations, axis=1).max())
     if largest <= FIRST_ORDER_ROTATION:
         return result
-    text = f"bodies turn by up to {largest:.2g} rad as they deflect: first order does not hold beyond "
-    text += f"{FIRST_ORDER_ROTATION} rad, so ask about='equilibrium'"
+    text = f"bodies rotate by up to {largest:.2g} rad: first-order deflections do not hold beyond "
+    text += f"{FIRST_ORDER_ROTATION} rad, so use about='equilibrium'"
     return replace(result, diagnostics=(*result.diagnostics, Diagnostic("beyond-first-order", text, value=largest)))
 
 
 def deflection_at(equilibrium: Equilibrium, frames: Sequence[str] = ()) -> Deflection:
-    """How far an equilibrium is from where it started, and what acts inside the robot there; frames are nodes."""
+    """Return the deflection of an equilibrium from its start pose, and inner forces; frames are nodes."""
     here, start, tree = equilibrium.configuration, equilibrium.start, equilibrium.robot.tree
     displacements = {}
     for frame in [_known(equilibrium.robot, name) for name in frames or [""]]:
@@ -204,7 +205,7 @@ def deflection_at(equilibrium: Equilibrium, frames: Sequence[str] = ()) -> Defle
 def _inside(
     robot: Robot, here: Configuration, loading: AppliedLoads, step: Array, moved: dict[str, Array], strain: Array
 ) -> Deflection:
-    """Efforts and section forces; `strain` are the elastic forces that the configuration itself does not have."""
+    """Return efforts and section forces; `strain` are elastic forces in addition to those of the configuration."""
     held_robot = here.robot
     lam = multipliers_of(here, loading.forces(here) + strain)
     needed = loading.closed_forces(here, lam) + strain

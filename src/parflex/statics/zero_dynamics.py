@@ -1,4 +1,4 @@
-"""Zero dynamics of a flexible robot whose frame follows a prescribed motion: motors and deformations at rest.
+"""Compute the zero dynamics of a flexible robot whose motors move a frame along a prescribed motion.
 
 The frame has as many components as there are motors. Holding it leaves the deformations free to move: in the
 independent rates, with J_x Z = 0 and P J_a^T = 0,
@@ -32,13 +32,13 @@ from parflex.statics.linear_system import rate_units
 from parflex.statics.loads import AppliedLoads, tangent_stiffness
 
 Array = np.ndarray
-STEPS = 40  # Newton steps: those limited by the trust length turn bodies by twelve radians
-STILL = 1e-9  # growth below this share of the fastest eigenvalue is rounding
+STEPS = 40  # Newton steps: with the trust length they rotate bodies by twelve radians
+STILL = 1e-9  # of the fastest eigenvalue: smaller growth is rounding
 
 
 @dataclass(frozen=True)
 class HeldFrame:
-    """A robot at rest whose motors keep a frame at a pose against gravity and loads."""
+    """A robot in static equilibrium whose motors keep a frame at a pose against gravity and loads."""
 
     configuration: Configuration
     frame: str
@@ -47,13 +47,13 @@ class HeldFrame:
 
     @property
     def rows(self) -> Array:
-        """J_x: what moves the frame, per independent rate, without units."""
+        """J_x, the motion of the frame per independent rate, without units."""
         return driven_rows(self.configuration, self.frame)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ZeroDynamics(Answer):
-    """Eigenvalues (1/s) of the motion that is left when a frame is held by the motors, fastest growing first."""
+    """Eigenvalues (1/s) of the remaining motion with a frame held by the motors, fastest growing first."""
 
     eigenvalues: Array
     held: HeldFrame
@@ -71,7 +71,7 @@ class ZeroDynamics(Answer):
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
-        """A diagnostic where a deviation grows."""
+        """A diagnostic if a deviation grows."""
         if self.stable:
             return []
         text = (
@@ -83,21 +83,21 @@ class ZeroDynamics(Answer):
 
 
 def driven_rows(here: Configuration, frame: str, spare: bool = False) -> Array:
-    """World twist of a frame per independent rate in typical lengths, a row for each motor, or fewer if `spare`."""
+    """Return the world twist of a frame per independent rate in characteristic lengths, one row per motor or fewer."""
     robot, rows = here.robot, here.frame_rows(frame) @ here.J
     rows[:3] /= robot.tree.length
     rows = rows[robot.tree.components]
     motors = len(robot.actuated)
     if len(rows) > motors or (len(rows) < motors and not spare):
-        text = f"'{frame}' moves in {len(rows)} directions, and {motors} motors cannot drive all of them: bodies deform"
+        text = f"'{frame}' moves in {len(rows)} directions, and {motors} motors cannot drive all: bodies deform"
         names = "=..., ".join(robot.actuated_names[:2])
-        hint = f"give the motion of the motors ({names}=...), or use rigid=True"
+        hint = f"give motor accelerations ({names}=...), or use rigid=True"
         raise InputError(text, key="motion", value=frame, hint=hint)
     return rows
 
 
 def system_jacobian(here: Configuration, frame: str) -> Array:
-    """J_sys^-T of [Long2014, eq. (48)], theory (35), without units: what a frame feels per unit effort of motors."""
+    """Return J_sys^-T of [Long2014, eq. (48)], theory (35), without units: frame wrench per unit motor effort."""
     M = here.J.T @ tree_mass_matrix(here.robot.tree, here.at) @ here.J
     rows, units = driven_rows(here, frame, spare=True), here.robot.tree.rate_units[list(here.robot.actuated)]
     responses = np.linalg.solve(M, np.column_stack([rows.T, here.J_a.T / units]))
@@ -105,7 +105,7 @@ def system_jacobian(here: Configuration, frame: str) -> Array:
 
 
 def check_system(here: Configuration, frame: str) -> list[Diagnostic]:
-    """Refuse to drive a frame where the motors cannot; a diagnostic where they nearly cannot."""
+    """Raise if the motors cannot drive a frame; return a diagnostic if they are nearly singular."""
     J = system_jacobian(here, frame)
     condition = float(np.linalg.cond(J))
     if J.size == 1 and J[0, 0] != 0:  # a single number is compared with home
@@ -121,7 +121,7 @@ def check_system(here: Configuration, frame: str) -> list[Diagnostic]:
 
 
 def held_frame(robot: Robot, pose: Pose | None = None, wrench: Wrench | None = None) -> HeldFrame:
-    """The deformed robot at rest with its end effector where it is at the undeformed pose."""
+    """Return the deformed robot in equilibrium with its end effector at the undeformed pose."""
     here, frame = configure(robot, pose), robot.tree.end_effector
     R, p = here.at.of(robot.tree.places[frame])
     acting, size = AppliedLoads(checked_wrenches(robot.tree, wrench), np.zeros(robot.tree.n)), np.inf
@@ -145,12 +145,12 @@ def held_frame(robot: Robot, pose: Pose | None = None, wrench: Wrench | None = N
         if not closed:
             break
         here = Configuration(robot, q)
-    text = f"no state of rest was found in which the motors hold '{frame}'"
+    text = f"no static equilibrium was found in which the motors hold '{frame}'"
     raise SingularError(text, key="pose", value=frame, hint="choose another pose, or reduce the loads")
 
 
 def _efforts(here: Configuration, loading: AppliedLoads) -> tuple[Array, Array]:
-    """Efforts of the motors along all rates that carry most of what acts, and the reduced forces they leave."""
+    """Return the motor efforts along all rates that balance the loads best, and the remaining reduced forces."""
     c, units = here.reduction.forces(loading.forces(here)), rate_units(here)
     tau, motors = np.zeros(here.robot.tree.n), list(here.robot.actuated)
     tau[motors] = np.linalg.lstsq((here.J_a * units).T, c * units, rcond=None)[0]
@@ -158,13 +158,13 @@ def _efforts(here: Configuration, loading: AppliedLoads) -> tuple[Array, Array]:
 
 
 def _motor_free_combinations(here: Configuration) -> Array:
-    """P: combinations of the reduced forces in which no motor acts."""
+    """Return P, combinations of the reduced forces without motor efforts."""
     units = rate_units(here)
     return scipy.linalg.null_space(here.J_a * units).T * units
 
 
 def zero_dynamics(robot: Robot, pose: Pose | None = None, wrench: Wrench | None = None) -> ZeroDynamics:
-    """The elastic zero dynamics about the state of rest in which the motors hold the end effector, theory (36)."""
+    """Return the elastic zero dynamics about the equilibrium in which motors hold the end effector, theory (36)."""
     held = held_frame(robot, pose, wrench)
     here, J, units = held.configuration, held.configuration.J, rate_units(held.configuration)
     Z, P = units[:, None] * scipy.linalg.null_space(held.rows * units), _motor_free_combinations(here)

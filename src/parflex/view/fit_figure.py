@@ -15,6 +15,7 @@ from parflex.identification.preprocess import filtered_motion, mean_spectrum
 from parflex.identification.recordings import Recording
 from parflex.identification.result import Identified
 from parflex.updating.result import Updated
+from parflex.view.map_figure import coordinate_label
 from parflex.view.run_figure import compared_panels, draw_compared
 from parflex.view.style import INK, LINES, REST, drawing, name_rows, time_axis
 
@@ -91,7 +92,7 @@ def draw_filtering(found: Identified, path: File = None, record: int = 0) -> Fig
         for panel in (rate, effort):
             panel.axvline(found.filter.cutoff, color=LINES[1], linewidth=0.9, label="cutoff")
             passband = 0.4 / recording.step / found.filter.decimate
-            panel.axvline(passband, color=LINES[1], linewidth=0.9, linestyle=":", label="kept below")
+            panel.axvline(passband, color=LINES[1], linewidth=0.9, linestyle=":", label="passband")
             panel.legend(ncols=2, loc="lower left")
         rate.set_title(f"{_file(recording.name)}: spectra, largest of all motors")
         effort.set_xlabel("frequency (Hz)")
@@ -170,7 +171,7 @@ def _matrix(panel: Any, values: Array, rows: Sequence[str], limits: tuple[float,
     for (i, j), value in np.ndenumerate(values) if max(values.shape) <= MOST_NUMBERED else ():
         if np.isfinite(value):
             colour = "w" if abs(value) > 0.6 * limits[1] else INK
-            panel.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=8, color=colour)
+            panel.text(j, i, f"{round(value, 2) + 0.0:.2f}", ha="center", va="center", fontsize=8, color=colour)
 
 
 def draw_updated(found: Updated, path: File = None) -> Figure:
@@ -264,7 +265,7 @@ def draw_calibrated(found: Calibrated, path: File = None) -> Figure:
 def draw_tolerance(found: Tolerance, path: File = None) -> Figure:
     """Draw the error of a frame by number of the robot file; of a map also over the poses."""
     rotates = found.total["position"] < STATIC
-    word, scale, unit = ("rotation", 1e3, "mrad") if rotates else ("position", 1e6, "um")
+    word, scale, unit = ("rotation", 1e3, "mrad") if rotates else ("position", 1e6, "µm")
     names = sorted(found.contributions, key=lambda name: -found.contributions[name][word])
     axes = [name for name in (found.poses[0] if found.poses else {}) if name not in ("position", "rotation")]
     varied = [name for name in axes if len({pose[name] for pose in found.poses}) > 1][:2]
@@ -278,8 +279,8 @@ def draw_tolerance(found: Tolerance, path: File = None) -> Figure:
         if len(varied) == 2:
             x, y, values = (np.array([pose[name] for pose in found.poses]) for name in (*varied, word))
             points = panels[1].scatter(x, y, c=values * scale, s=30, cmap="viridis")
-            panels[1].set_xlabel(varied[0])
-            panels[1].set_ylabel(varied[1])
+            panels[1].set_xlabel(coordinate_label(varied[0]))
+            panels[1].set_ylabel(coordinate_label(varied[1]))
             figure.colorbar(points, ax=panels[1], label=f"{word} error ({unit})")
     return figure
 

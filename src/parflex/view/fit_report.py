@@ -39,15 +39,16 @@ def _write(folder: str | Path, text: str) -> Path:
 def identification_page(identified: Identified) -> str:
     """Return the text of the page; everything is in it."""
     items, validation = identified.parameters, identified.validation
-    summary = [
+    summary: list[list[Any]] = [
         ["base parameters determined", len(items)],
         ["of these significantly different from zero", sum(item.essential for item in items.values())],
         ["parameters undetermined", len(identified.undetermined)],
         ["relative error of the efforts", _percent(identified.relative_error)],
-        *([] if validation is None else [["relative error of the validation", _percent(validation["relative_error"])]]),
         ["condition number", f"{identified.condition:.4g}"],
         ["diagnostics", len(identified.diagnostics)],
     ]
+    if validation is not None:
+        summary.insert(4, ["relative error of the validation", _percent(validation["relative_error"])])
     motors = [
         [name, item["noise"], _percent(item["relative_error"]), item["largest"]]
         for name, item in identified.per_motor.items()

@@ -77,12 +77,12 @@ def map_panel(
         held.append(_held(name, axes[name][middle]))
     held += [f"least over {name}" for name in frequency_map.at]
     panel.set_title("\n".join(line for line in (title, ", ".join(held)) if line))
-    panel.set_xlabel(_label(names[0]))
+    panel.set_xlabel(coordinate_label(names[0]))
     if values.ndim == 1:
         panel.plot(axes[names[0]], values, marker="." if len(values) < 60 else "")
         panel.set_ylabel(label)
         return
-    panel.set_ylabel(_label(names[1]))
+    panel.set_ylabel(coordinate_label(names[1]))
     if names[0] in LENGTHS and names[1] in LENGTHS:
         panel.set_aspect("equal")
     _field(panel, axes[names[0]], axes[names[1]], values, label)
@@ -136,7 +136,8 @@ def _held(name: str, value: float) -> str:
     return f"{name.removesuffix('_deg')} = {value:.4g} {_unit(name)}"
 
 
-def _label(name: str) -> str:
+def coordinate_label(name: str) -> str:
+    """Return the name and unit of a coordinate."""
     return f"{name.removesuffix('_deg')} ({_unit(name)})"
 
 

@@ -22,18 +22,14 @@ from parflex.spatial.rotations import rotation_from_vector
 Array = np.ndarray
 
 MESHES = "meshes"  # the group of parts
-
 MAX_MESH_BYTES = 50_000_000
-
 MAX_TRIANGLES = 300_000  # of all meshes of a robot together: browsers have to draw them
-
 HEAD, TRIANGLE = 84, 50  # bytes in a binary STL
-
-ENDING = 400  # bytes at the end of a text, with the word and the name of the solid
+ENDING = 400  # bytes at the end of a text STL, with the word and the name of the solid
 
 
 def placed_meshes(robot: Robot) -> list[tuple[int, Array, Array]]:
-    """Of each mesh that can be read: the link that carries it, its vertices in the axes of that, and its triangles."""
+    """Return the link, the vertices in its axes, and the triangles of each mesh that can be read."""
     meshes, total = [], 0
     for visual in robot.description.visual:
         place = robot.tree.places[visual.frame]
@@ -51,15 +47,13 @@ def placed_meshes(robot: Robot) -> list[tuple[int, Array, Array]]:
             warnings.warn(ParflexWarning(diagnostic), stacklevel=2)
             continue
         vertices = points * np.array(visual.scale) @ rotation_from_vector(visual.rotation).T + np.array(visual.position)
-        reflected = np.prod(visual.scale) < 0
-        meshes.append(
-            (place.link, vertices @ place.rotation.T + place.position, faces[:, ::-1] if reflected else faces)
-        )
+        faces = faces[:, ::-1] if np.prod(visual.scale) < 0 else faces  # a reflection
+        meshes.append((place.link, vertices @ place.rotation.T + place.position, faces))
     return meshes
 
 
 def mesh_of(file: str) -> tuple[Array, Array]:
-    """Vertices (n x 3) and triangles (m x 3) of a file."""
+    """Return vertices (n x 3) and triangles (m x 3) of a file."""
     path = Path(file)
     try:
         about = path.stat()
@@ -70,7 +64,7 @@ def mesh_of(file: str) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=64)
 def _read(file: str, changed: int, size: int) -> tuple[Array, Array]:
-    """What a file holds as long as it is not changed."""
+    """Read a file, once for each of its versions."""
     path = Path(file)
     reader = READERS.get(path.suffix.lower())
     if reader is None:
@@ -79,6 +73,8 @@ def _read(file: str, changed: int, size: int) -> tuple[Array, Array]:
     content = read_bytes(path, "visual.file", most=MAX_MESH_BYTES, hint="reduce the number of its triangles")
     try:
         points, faces = reader(content)
+        if faces.size and not 0 <= faces.min() <= faces.max() < len(points):
+            raise ValueError
     except (ValueError, IndexError):
         kind = path.suffix[1:].upper()
         raise _unusable(path, f"is not a whole {kind} file", "write it again") from None
@@ -91,7 +87,7 @@ def _read(file: str, changed: int, size: int) -> tuple[Array, Array]:
 
 
 def _stl(content: bytes) -> tuple[Array, Array]:
-    """Corners of triangles, each on its own."""
+    """Read an STL file, each triangle with corners of its own."""
     count = int.from_bytes(content[80:HEAD], "little") if len(content) >= HEAD else 0
     if len(content) == HEAD + TRIANGLE * count and count:
         kind = np.dtype([("numbers", "<f4", (4, 3)), ("colour", "<u2")])
@@ -106,7 +102,7 @@ def _stl(content: bytes) -> tuple[Array, Array]:
 
 
 def _obj(content: bytes) -> tuple[Array, Array]:
-    """Vertices and faces; polygons are cut into triangles about their first corner."""
+    """Read an OBJ file; polygons are cut into triangles about their first corner."""
     points: list[list[float]] = []
     faces: list[list[int]] = []
     for line in content.splitlines():
@@ -117,14 +113,11 @@ def _obj(content: bytes) -> tuple[Array, Array]:
             corners = [int(word.split(b"/")[0]) for word in words[1:]]
             corners = [k - 1 if k > 0 else len(points) + k for k in corners]
             faces += [[corners[0], a, b] for a, b in pairwise(corners[1:])]
-    numbers, places = np.array(faces, dtype=int).reshape(-1, 3), np.array(points, dtype=float).reshape(-1, 3)
-    if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(places):
-        raise ValueError
-    return places, numbers
+    return np.array(points, dtype=float).reshape(-1, 3), np.array(faces, dtype=int).reshape(-1, 3)
 
 
 def _msh(content: bytes) -> tuple[Array, Array]:
-    """MuJoCo's own format: numbers of vertices, normals, texture coordinates and faces; then these."""
+    """Read MuJoCo's own format: counts of vertices, normals, texture coordinates and faces, then these."""
     if len(content) < 16:
         raise ValueError
     vertices, normals, textures, faces = np.frombuffer(content, "<i4", 4).tolist()
@@ -133,10 +126,7 @@ def _msh(content: bytes) -> tuple[Array, Array]:
     ):
         raise ValueError
     points = np.frombuffer(content, "<f4", 3 * vertices, 16).reshape(-1, 3).astype(float)
-    numbers = np.frombuffer(content[len(content) - 12 * faces :], "<i4").reshape(-1, 3).astype(int)
-    if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(points):
-        raise ValueError
-    return points, numbers
+    return points, np.frombuffer(content[len(content) - 12 * faces :], "<i4").reshape(-1, 3).astype(int)
 
 
 READERS = {".stl": _stl, ".obj": _obj, ".msh": _msh}

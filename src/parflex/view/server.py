@@ -27,20 +27,19 @@ _starting = threading.Lock()
 
 
 def require_viser() -> Any:
-    """The package viser, or one sentence that says how to get it."""
+    """Return the package viser, or refuse with the command that installs it."""
     try:
         import viser
     except ImportError:
-        raise InputError(
-            MISSING, key="view", value="viser", hint="install it with: pip install 'parflex[view]'"
-        ) from None
+        hint = "install it with: pip install 'parflex[view]'"
+        raise InputError(MISSING, key="view", value="viser", hint=hint) from None
     return viser
 
 
 def usable_port(port: int | None) -> int:
-    """A port that can be bound here: the asked one, or the next free one after it; 0 lets the system choose.
+    """Return a port that can be bound: the requested one, or the next free one after it; 0 lets the system choose.
 
-    An asked port that may not be used at all is refused in one sentence: viser itself would wait for ever.
+    A port that is not permitted is refused here: viser itself would wait for ever.
     """
     if port is not None and not 0 <= port <= 65535:
         raise InputError(f"{port} is not a port", key="port", value=port, hint="give a number from 1024 to 65535")
@@ -50,22 +49,14 @@ def usable_port(port: int | None) -> int:
         if problem is None:
             return candidate
         if problem != errno.EADDRINUSE:
-            raise InputError(
-                f"port {candidate} cannot be used ({errno.errorcode.get(problem, problem)})",
-                key="port",
-                value=candidate,
-                hint="give a number from 1024 to 65535",
-            )
-    raise InputError(
-        f"the ports {first} to {min(first + TRIES, 65536) - 1} are all in use",
-        key="port",
-        value=first,
-        hint="give another port, or 0 for any free one",
-    )
+            text = f"port {candidate} cannot be used ({errno.errorcode.get(problem, problem)})"
+            raise InputError(text, key="port", value=candidate, hint="give a number from 1024 to 65535")
+    text, hint = f"the ports {first} to {candidate} are all in use", "give another port, or 0 for any free one"
+    raise InputError(text, key="port", value=first, hint=hint)
 
 
 def _probe(port: int) -> int | None:
-    """Number of the error that binding a port gives, or None."""
+    """Return the number of the error of binding a port, or None."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -77,12 +68,12 @@ def _probe(port: int) -> int | None:
 
 
 def start_server(port: int | None = None, label: str | None = None) -> Any:
-    """Start a server whose page only those can use who know its `address`. Its port may not be the requested one."""
+    """Start a server whose page opens only by its `address`; its port may differ from the requested one."""
     viser = require_viser()
     desired = usable_port(port)
 
     class PrivateServer(viser.ViserServer):  # type: ignore[name-defined]
-        """Whoever asks for an address that others can reach gets none; the page can ask where the button is hidden."""
+        """A server that gives no public address, which the page could request although its button is hidden."""
 
         def request_share_url(self, verbose: bool = True) -> None:
             """Refuse: nothing leaves this machine."""
@@ -100,21 +91,21 @@ def start_server(port: int | None = None, label: str | None = None) -> Any:
 
 
 def stop_server(server: Any) -> None:
-    """End a server without a word on stdout."""
+    """End a server without output."""
     with _quiet():
         server.stop()
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Nothing of viser's own on stdout, which belongs to our answer."""
+    """Suppress messages of viser on stdout, which belongs to the answer of the command."""
     with contextlib.redirect_stdout(io.StringIO()):
         yield
 
 
 @contextlib.contextmanager
 def _guarded(refusal: Callable[[Any, Any], Any]) -> Iterator[None]:
-    """While this lasts, servers of websockets first ask `refusal` about every request, of pages and of sockets."""
+    """Make servers that start here pass every request, of pages and of sockets, to `refusal` first."""
     import websockets.asyncio.server as module
 
     original = module.serve
@@ -136,7 +127,7 @@ def _guarded(refusal: Callable[[Any, Any], Any]) -> Iterator[None]:
 
 
 def _refusal(token: str, connection: Any, request: Any) -> Any:
-    """Return 403 for a request without the token, from another page, or under another name than our own.
+    """Return 403 for a request without the token, from another page, or for another host.
 
     The token is the first part of the path; the server below gets the path behind it.
     """
@@ -155,16 +146,13 @@ def _refusal(token: str, connection: Any, request: Any) -> Any:
 
 
 def _prove_refusal(port: int, token: str) -> None:
-    """Send requests of a foreign page and of one without the token: a server that answers is not left running."""
+    """Send requests of a foreign page and without the token, and refuse a server that answers them."""
     for path, headers in ((f"/{token}/", {"Origin": "http://elsewhere.example"}), ("/", {})):
         connection = http.client.HTTPConnection(HOST, port, timeout=10)
         connection.request("GET", path, headers=headers)
         status = connection.getresponse().status
         connection.close()
         if status != http.HTTPStatus.FORBIDDEN:
-            raise InputError(
-                f"the installed viser answers foreign requests (status {status})",
-                key="view",
-                value=status,
-                hint="install a version that parflex names: pip install 'parflex[view]'",
-            )
+            hint = "install a version that parflex names: pip install 'parflex[view]'"
+            text = f"the installed viser answers foreign requests (status {status})"
+            raise InputError(text, key="view", value=status, hint=hint)
