@@ -1,7 +1,7 @@
 """Robot files that nobody meant: the catalogue and the robots of the tests, changed by chance and by a number.
 
 python tests/fuzz.py 4711            what happens with case 4711, with its traceback
-python tests/fuzz.py 0:20000         many cases, in processes that a watchdog ends
+python tests/fuzz.py 0:20000         many cases, each in a process of its own with limits
 
 Every case is asked what a stranger asks first: load, check, info, pose, inverse, frequencies. Either all is well
 and finite, or one sentence says what is wrong. The number of a case is all that it depends on.
@@ -11,24 +11,20 @@ import contextlib
 import copy
 import datetime
 import io
-import itertools
 import json
 import math
-import os
 import random
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
-import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from support.catalogue import CATALOGUE
+from support.forks import answers
 from support.paths import ROBOTS
 
 import parflex
@@ -357,10 +353,6 @@ def write_case(number: int, folder: Path) -> tuple[Path, str]:
     return path, what
 
 
-class Hang(BaseException):
-    """More time than anybody waits; no `except Exception` may catch it."""
-
-
 def finite(what: str, value: Any) -> None:
     """An answer is made of numbers that are numbers."""
     if isinstance(value, dict):
@@ -423,135 +415,44 @@ def through_the_command_line(path: Path, verb: str) -> None:
     assert ("error" in answer) == (code == 2), answer
 
 
-def try_case(number: int, folder: Path) -> tuple[str, str]:
+def try_case(number: int) -> tuple[str, str]:
     """`ok`, kinds of errors, or what must not be; and what the case is."""
-
-    def ring(*_: Any) -> None:
-        raise Hang
-
-    for old in folder.iterdir():
-        old.unlink()
-    path, what = write_case(number, folder)
-    watched = threading.current_thread() is threading.main_thread()
-    if watched:
-        signal.signal(signal.SIGPROF, ring)
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of this process: other work on the machine is no hang
-    try:
-        with np.errstate(all="ignore"):
+    with tempfile.TemporaryDirectory() as folder, np.errstate(all="ignore"):
+        path, what = write_case(number, Path(folder))
+        try:
             return ask(path, number), what
-    except Hang:
-        return f"HANG beyond {SECONDS} s", what
-    except Exception as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(last.filename).name}:{last.lineno}"
-        return f"BAD {type(error).__name__} at {where}: {str(error)[:200]}", what
-    finally:
-        if watched:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-
-
-def is_bad(answer: str) -> bool:
-    return answer.startswith(("BAD", "HANG"))
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{Path(last.filename).name}:{last.lineno}"
+            return f"BAD {type(error).__name__} at {where}: {str(error)[:200]}", what
 
 
 BASES = bases()
 
 
-def work(first: int, last: int) -> None:
-    """Cases in this process, told line by line."""
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    with tempfile.TemporaryDirectory() as folder:
-        for number in range(first, last):
-            print(f"at {number}", flush=True)
-            answer, what = try_case(number, Path(folder))
-            print(f"{number}\t{answer}\t{what}", flush=True)
-
-
-def seconds_of(process: int) -> float:
-    """Time that a process has computed; where the system does not tell, time that went by."""
-    try:
-        words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
-    except (OSError, IndexError):
-        return time.monotonic()
-
-
-def watched(first: int, last: int, shown: Callable[[str], None]) -> None:
-    """Cases in a process of their own; one that does not come back is ended, and the next one goes on behind it."""
-    while first < last:
-        command = [sys.executable, "-W", "ignore", __file__, "--work", str(first), str(last)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            heard = [seconds_of(process.pid)]
-            done = threading.Event()
-
-            def watch(process: Any = process, heard: list[float] = heard, done: threading.Event = done) -> None:
-                while not done.wait(1.0):
-                    if seconds_of(process.pid) - heard[0] > 2 * SECONDS:  # its own alarm was not heard
-                        process.kill()
-
-            thread = threading.Thread(target=watch)
-            thread.start()
-            assert process.stdout is not None
-            at = first
-            for line in process.stdout:
-                heard[0] = seconds_of(process.pid)
-                if line.startswith("at "):
-                    at = int(line[3:])
-                else:
-                    shown(line.rstrip("\n"))
-                    first = at + 1
-            done.set()
-            thread.join()
-        if process.returncode and first < last:
-            shown(f"{at}\tBAD process ended with {process.returncode}\t")
-            first = at + 1
-
-
-def many(first: int, last: int, shown: Callable[[str], None], workers: int | None = None) -> None:
-    """Cases shared among processes."""
-    count = workers or os.cpu_count() or 1
-    edges = np.linspace(first, last, count + 1).astype(int)
-    lock = threading.Lock()
-
-    def tell(line: str) -> None:
-        with lock:
-            shown(line)
-
-    pieces = [(int(a), int(b)) for a, b in itertools.pairwise(edges)]
-    threads = [threading.Thread(target=watched, args=(*piece, tell)) for piece in pieces]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+def many(numbers: range) -> Iterator[tuple[int, str, str]]:
+    """Number, answer and description of cases, each in a process of its own."""
+    for name in ("dualemps", "3rrr"):  # imports what most cases need
+        parflex.natural_frequencies(parflex.load(name), modes=1, servo=1e5, lock="none")
+    for number, content in answers(try_case, numbers, SECONDS, MEMORY):
+        answer, what = content.get("answer", (f"BAD {content.get('crash')}", ""))
+        yield number, answer, what
 
 
 def main(words: list[str]) -> int:
-    if words[0] == "--work":
-        work(int(words[1]), int(words[2]))
+    first, _, last = words[0].partition(":")
+    if not last:
+        with tempfile.TemporaryDirectory() as folder:
+            path, what = write_case(int(first), Path(folder))
+            print(what, path.read_bytes()[:9000], ask(path, int(first)), sep="\n")
         return 0
-    if ":" in words[0]:
-        kinds: dict[str, int] = {}
-        bad = []
-
-        def shown(line: str) -> None:
-            number, answer, _what = line.split("\t")
-            kinds[answer.split(" ")[0]] = kinds.get(answer.split(" ")[0], 0) + 1
-            if is_bad(answer):
-                bad.append(number)
-                print(line, flush=True)
-
-        first, last = (int(word) for word in words[0].split(":"))
-        many(first, last, shown, int(words[1]) if len(words) > 1 else None)
-        print(json.dumps(dict(sorted(kinds.items(), key=lambda entry: -entry[1]))))
-        return 1 if bad else 0
-    with tempfile.TemporaryDirectory() as folder:
-        path, what = write_case(int(words[0]), Path(folder))
-        print(what)
-        print(path.read_bytes()[:9000])
-        print(ask(path, int(words[0])))
-    return 0
+    kinds: Counter[str] = Counter()
+    for number, answer, what in many(range(int(first), int(last))):
+        kinds[answer.split(" ")[0]] += 1
+        if answer.startswith("BAD"):
+            print(number, answer, what, sep="\t", flush=True)
+    print(json.dumps(dict(kinds.most_common())))
+    return 1 if "BAD" in kinds else 0
 
 
 if __name__ == "__main__":

@@ -14,21 +14,20 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import sys
 import tempfile
-import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from support.forks import answers
 from support.paths import DATA, ROBOTS
 
 import parflex
 from parflex import ParflexError
+from parflex.codegen.program import COUNTED
 
 ANSWERS = DATA / "answers.json.gz"
 LONG = 20  # arrays with more numbers are kept as sums
@@ -265,14 +264,17 @@ def vars_of(record: Any, names: str) -> dict[str, Any]:
 # -- how robots give way -------------------------------------------------------------------------------------------
 
 
-def frequencies(name: str, pose: Any, load: dict[str, Any], **words: Any) -> Callable[[Bench], Any]:
-    def ask(bench: Bench) -> Any:
-        found = parflex.natural_frequencies(bench(name, **load), pose, **words)
-        return vars_of(found, "frequencies damping free_motions unstable_motions independent_coordinates")
+def record(function: str, fields: str) -> Callable[..., Callable[[Bench], Any]]:
+    """Questions (robot, pose, options of load, options) to a function, whose answers are fields of its result."""
 
-    return ask
+    def question(name: str, pose: Any, load: dict[str, Any] | None = None, **words: Any) -> Callable[[Bench], Any]:
+        return lambda bench: vars_of(getattr(parflex, function)(bench(name, **load or {}), pose, **words), fields)
+
+    return question
 
 
+_FIELDS = "frequencies damping free_motions unstable_motions independent_coordinates"
+frequencies = record("natural_frequencies", _FIELDS)
 HELD: dict[str, dict[str, Any]] = {
     "": {},
     " none locked": {"lock": "none"},
@@ -298,16 +300,9 @@ add("natural_frequencies", "3rrr is rigid", frequencies("3rrr", None, {}))
 add("natural_frequencies", "one motor locked", frequencies("dualemps", None, {}, lock=["11"]))
 
 
-def linear(name: str, pose: Any, **words: Any) -> Callable[[Bench], Any]:
-    return lambda bench: vars_of(parflex.linear_model(bench(name), pose, **words), "M K D names warnings")
-
-
-def stiffness(name: str, pose: Any, **words: Any) -> Callable[[Bench], Any]:
-    return lambda bench: vars_of(parflex.cartesian_stiffness(bench(name), pose, **words), "compliance rigid directions")
-
-
-def sag(name: str, pose: Any, **words: Any) -> Callable[[Bench], Any]:
-    return lambda bench: vars_of(parflex.deflection(bench(name), pose, **words), "frames efforts sections warnings")
+linear = record("linear_model", "M K D names warnings")
+stiffness = record("cartesian_stiffness", "compliance rigid directions")
+sag = record("deflection", "frames efforts sections warnings")
 
 
 def rest(name: str, pose: Any, **words: Any) -> Callable[[Bench], Any]:
@@ -355,10 +350,7 @@ def mapped(name: str, over: list[Any], **words: Any) -> Callable[[Bench], Any]:
     return ask
 
 
-def followed(name: str, path: list[Any], **words: Any) -> Callable[[Bench], Any]:
-    return lambda bench: vars_of(parflex.track_modes(bench(name), path, **words), "frequencies doubtful")
-
-
+followed = record("track_modes", "frequencies doubtful")
 _SQUARE = [[0.0, 0.0], [0.05, -0.03], [0.1, 0.1], [9.0, 9.0]]
 add("many_frequencies", "dualemps", many("dualemps", ["11", "21"], _SQUARE, modes=3))
 add("many_frequencies", "dualemps unlocked", many("dualemps", ["11", "21"], _SQUARE[:2], modes=2, lock="none"))
@@ -436,8 +428,7 @@ def told(name: str) -> Callable[[Bench], Any]:
     return ask
 
 
-def redundant(name: str, pose: Any, **words: Any) -> Callable[[Bench], Any]:
-    return lambda bench: vars_of(parflex.redundant_model(bench(name), pose, **words), "names motors D C G F_ext")
+redundant = record("redundant_model", "names motors D C G F_ext")
 
 
 def sensed(name: str, pose: Any, joints: list[str]) -> Callable[[Bench], Any]:
@@ -686,7 +677,7 @@ def same(one: Any, other: Any, tolerance: float = CLOSE, scale: float = 0.0) -> 
     if isinstance(one, dict) and isinstance(other, dict):
         if isinstance(one.get("error"), str):  # the text of an error may change, its kind may not
             return bool(one["error"] == other.get("error"))
-        if one.keys() == other.keys() == {"total"}:  # stored, new: a count may fall
+        if one.keys() == other.keys() and {"total"} <= one.keys() <= {*COUNTED}:  # stored, new: operators may fall
             return bool(other["total"] <= one["total"])
         values = [other.get(key) for key in one]
         return one.keys() == other.keys() and same(list(one.values()), values, tolerance, scale)
@@ -740,26 +731,9 @@ def import_everything() -> None:
         getattr(parflex, name)
 
 
-def fresh_answer(key: str) -> dict[str, Any]:
-    """The answer of a process that has done nothing but import the package, and its time."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reader)
-        start = time.process_time()
-        try:
-            content = {"answer": answer_to(key, new_robots)}
-        except BaseException:
-            content = {"crash": traceback.format_exc()[-800:]}
-        content["seconds"] = round(time.process_time() - start, 2)
-        with os.fdopen(writer, "w") as pipe:
-            pipe.write(json.dumps(content))
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as pipe:
-        content = json.loads(pipe.read() or '{"crash": "no answer"}')
-    os.waitpid(child, 0)
-    return content
+def fresh(key: str) -> Any:
+    """The answer of a process that has done nothing but import the package."""
+    return answer_to(key, new_robots)
 
 
 def stored() -> dict[str, Any]:
@@ -768,29 +742,13 @@ def stored() -> dict[str, Any]:
 
 
 def fresh_answers(keys: list[str]) -> dict[str, Any]:
-    """Return the answers of new processes, as many at a time as there are processors."""
+    """Return the answers of new processes."""
     import_everything()
-    count = os.cpu_count() or 1
-    with tempfile.TemporaryDirectory() as folder:
-        children = []
-        for number in range(count):
-            child = os.fork()
-            if child == 0:
-                answers = {}
-                for key in keys[number::count]:
-                    answers[key] = fresh_answer(key)
-                    print(f"{answers[key]['seconds']:6.2f} s  {key}", file=sys.stderr, flush=True)
-                    if "crash" in answers[key]:
-                        print(answers[key]["crash"], file=sys.stderr)
-                (Path(folder) / str(number)).write_text(json.dumps(answers))
-                os._exit(0)
-            children.append(child)
-        for child in children:
-            os.waitpid(child, 0)
-        answers = {}
-        for number in range(count):
-            answers |= json.loads((Path(folder) / str(number)).read_text())
-    return {key: answers[key] for key in keys}
+    found = {}
+    for key, content in answers(fresh, keys):
+        print(f"{content['seconds']:6.2f} s  {key}", content.get("crash", ""), file=sys.stderr, flush=True)
+        found[key] = content
+    return found
 
 
 def store(found: dict[str, Any]) -> None:
@@ -800,35 +758,35 @@ def store(found: dict[str, Any]) -> None:
     ANSWERS.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 
 
-def differing(answers: dict[str, Any]) -> list[str]:
+def differing(found: dict[str, Any]) -> list[str]:
     """Return the questions whose answers differ from the stored ones."""
     old = stored()
     return [
         key
-        for key, entry in answers.items()
+        for key, entry in found.items()
         if not same(old.get(key, {}).get("answer"), entry.get("answer"), QUESTIONS[key].tolerance)
     ]
 
 
 def main(words: list[str]) -> int:
     if words[:1] == ["--compare"]:
-        answers = fresh_answers([key for key in QUESTIONS if all(word in key for word in words[1:])])
-        keys = differing(answers)
+        found = fresh_answers([key for key in QUESTIONS if all(word in key for word in words[1:])])
+        keys = differing(found)
         old = stored()
         for key in keys:
-            print(key, "\n  now   ", answers[key], "\n  stored", old.get(key))
-        print(f"{len(answers)} answers, {len(keys)} differ")
+            print(key, "\n  now   ", found[key], "\n  stored", old.get(key))
+        print(f"{len(found)} answers, {len(keys)} differ")
         return 1 if keys else 0
     if words[:1] in (["--store"], ["--store-new"]):
         old = stored()
-        answers = fresh_answers([key for key in QUESTIONS if key not in old or key in words])
-        crashed = [key for key, entry in answers.items() if "crash" in entry]
+        found = fresh_answers([key for key in QUESTIONS if key not in old or key in words])
+        crashed = [key for key, entry in found.items() if "crash" in entry]
         if not crashed:
-            store({key: answers.get(key) or old[key] for key in QUESTIONS})
-        print(f"{len(answers)} answers, {len(crashed)} crashed {crashed}, {ANSWERS.stat().st_size} bytes")
+            store({key: found.get(key) or old[key] for key in QUESTIONS})
+        print(f"{len(found)} answers, {len(crashed)} crashed {crashed}, {ANSWERS.stat().st_size} bytes")
         return 1 if crashed else 0
-    for key in words:
-        print(key, json.dumps(fresh_answer(key)))
+    for key, content in answers(fresh, words):
+        print(key, json.dumps(content))
     return 0
 
 

@@ -6,50 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.spatial.transform import Rotation
 
 import parflex
 from parflex.records import equal
-
-ROBOTS = ["puma560", "rx90", "four-bar", "bricard"]
-
-
-def answer(robot, pose):
-    """All positions, or what is said of a pose that cannot be."""
-    try:
-        return robot.assemble(pose).tolist()
-    except parflex.ParflexError as error:
-        return error.message
-
-
-def questions(robot, rng):
-    """Poses near home: a part of the place, the place, place and turn, some joints."""
-    position, rotation = parflex.frames(robot)[robot.tree.end_effector]
-    axes = "xy" if robot.tree.planar else "xyz"
-    place = {axis: float(value) for axis, value in zip(axes, position, strict=False)}
-    turn = Rotation.from_matrix(rotation).as_rotvec()
-    names = ("theta",) if robot.tree.planar else ("rx", "ry", "rz")
-    turned = dict(zip(names, map(float, turn[-len(names) :]), strict=True))
-    joints = {name: float(robot.home[k]) for k, name in enumerate(robot.coordinates) if "." not in name}
-    first = next(iter(joints))
-    asked = [{"x": place["x"]}, dict(place), {"y": place["y"]}, {first: joints[first]}, place | turned]
-    size = 0.03 * robot.tree.length
-    near = [{key: value + rng.uniform(-size, size) for key, value in pose.items()} for pose in asked]
-    far = {key: value + 0.9 for key, value in turned.items()}  # Newton from home ends with another wrist
-    return [*near, place | far] if len(robot.actuated) == 6 else near
-
-
-@pytest.mark.few("puma560", "rx90")
-@pytest.mark.parametrize("name", ROBOTS)
-def test_poses_in_any_order_are_those_of_a_robot_that_was_just_loaded(name):
-    rng = np.random.default_rng(5)
-    asked = questions(parflex.load(name), rng)
-    alone = [answer(parflex.load(name), pose) for pose in asked]
-    there = range(len(asked))
-    for order in (there, reversed(there)):
-        robot = parflex.load(name)
-        for k in order:
-            assert answer(robot, asked[k]) == alone[k], asked[k]  # to the last digit
 
 
 def test_an_answer_that_is_changed_changes_no_other_answer():
@@ -124,15 +83,3 @@ def test_threads_with_separate_robots_get_the_answers_of_a_single_thread(tmp_pat
     monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path / "other"))
     found = answers([parflex.load(name) for name in names])
     assert all(equal(answer, alone[name]) for name, answer in zip(names, found, strict=True))
-
-
-@pytest.mark.verify
-def test_modes_and_pages_of_a_flexible_robot_are_the_same_from_all_threads(impatient):
-    def ask(robot: parflex.Robot) -> list:
-        modes = parflex.natural_frequencies(robot, modes=2)
-        return [modes, modes._repr_html_(), parflex.deflection(robot, wrench={"17": [1.0, 5.0, 0.0]})]
-
-    alone = ask(parflex.load("dualemps"))
-    shared = parflex.load("dualemps")
-    with ThreadPoolExecutor(THREADS) as pool:
-        assert all(equal(found, alone) for found in pool.map(ask, [shared] * THREADS))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.changed_files import changed
+from support.changed_files import FIVE_BAR
 from support.command_line import answered, refused
 from support.robots import write_robot
 
@@ -11,18 +11,6 @@ from parflex import ActuationError, InputError, ParflexError, RobotFileError, Si
 from parflex.cli.output import as_options
 
 HEXAPOD = "gough-stewart"
-
-
-@pytest.fixture
-def five_bar(tmp_path):
-    """The robot of the documentation, changed if asked, as a file."""
-
-    def write(old: str = "", new: str = "", more: str = ""):
-        file = tmp_path / f"five-bar-{len(list(tmp_path.iterdir()))}.toml"
-        file.write_text(changed(old, new) + more)
-        return file
-
-    return write
 
 
 def efforts(robot, at=None, **options) -> np.ndarray:
@@ -104,19 +92,6 @@ def test_a_payload_is_a_point_mass_of_the_file(capsys):
     assert list(shown.values()) == pytest.approx(efforts(carried))
 
 
-def test_a_force_that_carries_the_platform_takes_load_off_the_motors():
-    robot = parflex.load("delta")
-    configuration = configure(robot, {"z": -0.42})
-    still = efforts(robot, configuration)
-    lifted = efforts(robot, configuration, wrench={"platform": [0, 0, 3]})
-    assert np.all(np.abs(lifted) < np.abs(still))
-    # virtual power: tau = tau_0 - J^T f, with the Jacobian of the platform by the motors
-    force = np.array([1.0, -2.0, 3.0, 0.1, 0.2, -0.3])
-    jacobian = configuration.frame_rows("platform") @ configuration.J @ np.linalg.inv(configuration.J_a)
-    loaded = efforts(robot, configuration, wrench={"platform": force})
-    assert loaded == pytest.approx(still - jacobian.T @ force, rel=1e-10, abs=1e-10)
-
-
 def test_a_wrench_on_the_command_line_has_the_same_sign(capsys):
     still = answered(capsys, "inverse", "c5")["efforts"]
     lifted = answered(capsys, "inverse", "c5", "--wrench", "platform=0,0,20,3,-3,0")["efforts"]
@@ -134,23 +109,8 @@ def test_left_out_terms_do_not_act(capsys):
     assert list(bare.values()) == pytest.approx(efforts(robot, **state), rel=1e-10)
 
 
-def test_limits_warn_and_never_clip(capsys, five_bar):
-    file = five_bar("actuated = true", 'actuated = true\nlimits = ["pi/2", 3]')
-    pose = answered(capsys, "pose", file, "--pose", "x=0.2,y=0.4")
-    assert pose["frames"]["tip"]["position"][:2] == pytest.approx([0.2, 0.4], abs=1e-9)
-    outside = [name for name in ("left.shoulder", "right.shoulder") if not np.pi / 2 <= pose["q"][name] <= 3]
-    assert len(pose["warnings"]) == len(outside) > 0
-    for name, warning in zip(outside, pose["warnings"], strict=True):
-        assert warning == f"joint '{name}' is at {pose['q'][name]:.4g}, outside its limits [1.571, 3]"
-    free = five_bar()
-    shown = [answered(capsys, "inverse", robot, "--pose", "x=0.2,y=0.4") for robot in (file, free)]
-    assert shown[0]["efforts"] == shown[1]["efforts"]
-    assert shown[0]["warnings"] == pose["warnings"]
-    assert shown[1]["warnings"] == []
-
-
-def test_an_actuation_that_leaves_a_motion_free_names_it(capsys, five_bar):
-    file = five_bar(more='\n[actuation.one]\nactuated = ["left.shoulder"]\n')
+def test_an_actuation_that_leaves_a_motion_free_names_it(capsys, tmp_path):
+    file = write_robot(tmp_path, FIVE_BAR + '\n[actuation.one]\nactuated = ["left.shoulder"]\n')
     answer = answered(capsys, "inverse", file, "--actuation", "one")
     assert list(answer["efforts"]) == ["left.shoulder"] and len(answer["free"]) == 1
     assert set(answer["free"]) <= {"right.shoulder", "left.elbow", "right.elbow"}

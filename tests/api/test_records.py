@@ -160,7 +160,7 @@ def test_lines_are_short_and_say_what_it_is(answers):
     assert shown["forward_dynamics"].startswith("<Result dualemps: accelerations 11 0 m/s2, 21 0 m/s2")
     assert shown["natural_frequencies"] == "<Modes dualemps: 2 modes, 14.21, 25.04 Hz>"
     assert shown["simulate"].startswith("<Run 5r: 11 rows to t = 0.01 s")
-    assert "445 operators" in repr(answers["model"]) and "effort[3]" in repr(answers["model"])
+    assert "441 operators" in repr(answers["model"]) and "effort[3]" in repr(answers["model"])
 
 
 @pytest.mark.verify

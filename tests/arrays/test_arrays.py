@@ -291,7 +291,7 @@ def test_a_flat_call_of_a_model_allocates_nothing():
             before = tracemalloc.get_traced_memory()[0]
             made.call(inputs, out)
             # views and numbers of Python; a copy of the batch would be a hundred times that
-            assert tracemalloc.get_traced_memory()[1] - before < 600
+            assert tracemalloc.get_traced_memory()[1] - before < 1000
         finally:
             tracemalloc.stop()
     for wrong in (x[:-1], rows[None], np.zeros(0), "x", x * 1j):

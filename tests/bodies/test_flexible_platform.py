@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 from support.command_line import answered
-from support.comparison import accelerated, largest, order_of, positions
-from support.emitted import EMITTERS, c_library
-from support.modal_programs import inputs, pair, states
+from support.comparison import largest, order_of, positions
+from support.flexible_states import bent_state
+from support.modal_programs import pair, states
 from support.modal_robots import TWIST
 
 import parflex
@@ -29,42 +29,6 @@ def flexible() -> parflex.Robot:
     return parflex.load(NAME)
 
 
-def moving_state(robot: parflex.Robot, rng: np.random.Generator) -> dict:
-    """A closed, bent position in motion under efforts, and all accelerations by the general reduction."""
-    tree = robot.tree
-    step = rng.uniform(-0.05, 0.05, tree.n)
-    q, error = robot.assembler.newton(tree.moved(robot.home, step), robot.free, list(robot.closures.loops))
-    assert error < 1e-12
-    at = parflex.Configuration(robot, q)
-    rates = at.J @ rng.uniform(-2, 2, at.J.shape[1])
-    effort = rng.uniform(-1000, 1000, robot.nu)
-    accelerations = accelerated(at, rates, effort).accelerations
-    return {"at": at, "rates": rates, "effort": effort, "accelerations": accelerations}
-
-
-@pytest.mark.verify
-@pytest.mark.parametrize("model", ["inverse", "direct"])
-def test_every_emitter_gives_the_numbers_of_lagrange(model, tmp_path, figure):
-    robot, _ = pair("the catalogue")
-    program, rows = parflex.model(robot, model, include=("motor-inertia",)), states("the catalogue")
-    batch = {name: np.array([inputs(state)[name] for state in rows]) for name in program.inputs}
-    known = {
-        "effort": [list(state.efforts.values()) for state in rows],
-        "acceleration": [state.platform(state.accelerations)[0] for state in rows],
-        "angular_acceleration": [state.platform(state.accelerations)[1] for state in rows],
-        "elastic_acceleration": [state.modes(state.accelerations) for state in rows],
-    }
-    sizes = np.array([[state.size, largest(state.accelerations)] for state in rows])
-    emitters = {key: emitter for key, (emitter, _) in EMITTERS.items()}
-    emitters["c"] = lambda program, given: c_library(program, given, tmp_path)
-    for key, emitter in emitters.items():
-        for name, values in emitter(program, batch).items():
-            size = sizes[:, 0 if name == "effort" else 1]
-            error = largest(np.abs(values - np.array(known[name])).max(axis=1) / size)
-            figure(f"{NAME} {model} by {key}: {name}", error, TOLERANCE)
-            assert error < TOLERANCE, key
-
-
 @pytest.mark.verify
 @pytest.mark.parametrize("drive", ["efforts", "platform"])
 @pytest.mark.parametrize("modes", [10, 3])
@@ -75,11 +39,11 @@ def test_states_in_motion_change_as_by_the_general_reduction(drive, modes, figur
         robot = parflex.load(NAME, settings=settings)
     tree, following = robot.tree, drive == "platform"
     kind = "state-rates-following" if following else "state-rates"
-    program = parflex.model(robot, kind, include=("motor-inertia", "friction", "springs"))
+    program = parflex.model(robot, kind, include=())
     chosen = [robot.rates.index(name) for name in program.labels["qd"]]
     rng, worst = np.random.default_rng(2), 0.0
     for _ in range(3):
-        state = moving_state(robot, rng)
+        state = bent_state(robot, rng, 0.05)
         at, qdd = state["at"], state["accelerations"]
         R = at.at.rotation[tree.number("platform")]
         world = np.concatenate([R @ qdd[:3], R @ qdd[3:6]])
@@ -94,13 +58,6 @@ def test_states_in_motion_change_as_by_the_general_reduction(drive, modes, figur
         expected = tree.position_rates(at.q, state["rates"])
         assert largest(found["position_rates"] - expected) < 1e-12 * largest(expected)  # rounding
     figure.below(f"{NAME}, {modes} modes, driven by {drive}: general reduction", worst, TOLERANCE)
-
-
-def test_a_platform_that_bends_makes_no_robot_of_beams_stiffer():
-    robot, legs = parflex.load("gough-stewart-elastic"), parflex.load("gough-stewart-beams")
-    assert len(robot.tree.elastic) == len(legs.tree.elastic) + 10
-    low, rigid = (parflex.natural_frequencies(one, modes=4).frequencies for one in (robot, legs))
-    assert (low < rigid * (1 + 1e-9)).all()  # a platform that gives way makes nothing stiffer
 
 
 def test_the_jacobian_of_the_system_is_equation_48(figure):

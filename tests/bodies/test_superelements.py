@@ -16,6 +16,7 @@ from support.command_line import answered, refused
 from support.damaged import damaged
 from support.foreign_matrices import NUMBERS, abaqus_entries, abaqus_substructure, market, nastran_punch
 from support.oracles import super_elements as oracle
+from support.oracles.chains import craig_bampton
 from support.paths import DATA
 from support.robots import load_robot, robot_file, write_robot
 
@@ -239,13 +240,7 @@ def stressed_strip(count: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     for k in range(count):
         for where, A in (([1, 5, 7, 11], bent), ([2, 4, 8, 10], sign * bent)):
             KG[np.ix_([6 * k + i for i in where], [6 * k + i for i in where])] += A
-    kept = [*range(6), *range(6 * count, 6 * count + 6)]
-    inner = [k for k in range(len(M)) if k not in kept]
-    inverse, held = scipy.linalg.eigh(M[np.ix_(inner, inner)], K[np.ix_(inner, inner)])
-    T = np.zeros((len(M), 18))
-    T[kept, :12] = np.eye(12)
-    T[inner, :12] = -np.linalg.solve(K[np.ix_(inner, inner)], K[np.ix_(inner, kept)])
-    T[inner, 12:] = held[:, ::-1][:, :6] / np.sqrt(inverse[::-1][:6])
+    T = craig_bampton(M, K, [*range(6), *range(6 * count, 6 * count + 6)], 6)
     return T.T @ M @ T, T.T @ K @ T, T.T @ KG @ T
 
 

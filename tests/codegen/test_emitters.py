@@ -144,16 +144,17 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch):
     assert "pip install casadi" in stop.value.hint
 
 
-def test_every_emitter_swaps_rows_where_a_pivot_vanishes(tmp_path):
+def test_every_emitter_swaps_rows_where_a_pivot_vanishes_and_knows_signs(tmp_path):
     graph = Graph()
     entries = np.array([graph.symbol(word) for word in "abcdef"], dtype=object)
     x = entries[0].solve_system(entries[:4].reshape(2, 2), entries[4:])
-    program = make_program(graph, "pivots", {"y": x})
+    program = make_program(graph, "pivots", {"y": np.array([*x, entries[0].sign(), entries[4].sign()])})
     numbers = np.array([[0.0, 2.0, 4.0, 1.0, 3.0, 5.0], [3.0, 1.0, 0.0, 2.0, -1.0, 5.0]])
     given = {word: numbers[:, [k]] for k, word in enumerate("abcdef")}
     wanted = np.array([np.linalg.solve(row[:4].reshape(2, 2), row[4:]) for row in numbers])
+    wanted = np.hstack([wanted, np.sign(numbers[:, [0, 4]])])
     sample = {word: values[0] for word, values in given.items()}
-    model = Model("pivots", program, dict.fromkeys("abcdef", (1,)), {"y": (2,)}, sample=sample)
+    model = Model("pivots", program, dict.fromkeys("abcdef", (1,)), {"y": (4,)}, sample=sample)
     for key, (emitter, _) in EMITTERS.items():
         assert emitter(model, given)["y"] == pytest.approx(wanted, rel=1e-14), key  # a dozen exact numbers
     assert c_library(model, given, tmp_path)["y"] == pytest.approx(wanted, rel=1e-14)

@@ -14,7 +14,7 @@ from support.paths import ROOT
 from support.traced import ROBOTS, difference, expected, inputs, made, samples
 
 import parflex
-from parflex.codegen import emit_llvm
+from parflex.codegen import simd_plan
 from parflex.codegen.emit_c import CHUNK, emit_c
 from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.optimise import make_program
@@ -206,9 +206,9 @@ def test_every_kind_of_instruction_works_across_the_pieces_of_a_long_program(mon
     # every step halves what came before: rounding does not grow
     assert difference(c_library(model, given, tmp_path), wanted) < 1e-12
     monkeypatch.setenv("PARFLEX_CACHE", "off")
-    for whole, piece in ((emit_llvm.WHOLE, emit_llvm.CHUNK), (0, 100)):  # as one function, and in pieces
-        monkeypatch.setattr(emit_llvm, "WHOLE", whole)
-        monkeypatch.setattr(emit_llvm, "CHUNK", piece)
+    for whole, piece in ((simd_plan.WHOLE, simd_plan.CHUNK), (0, 100)):  # as one function, and in pieces
+        monkeypatch.setattr(simd_plan, "WHOLE", whole)
+        monkeypatch.setattr(simd_plan, "CHUNK", piece)
         kernel, rows = Kernel(program), np.concatenate([given["a"], given["b"]], axis=1)
         one = np.array([kernel.one(row) for row in rows])
         assert difference({"y": one}, wanted) < 1e-12

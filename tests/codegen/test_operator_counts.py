@@ -17,16 +17,16 @@ from parflex.symbolic.expression import Graph
 # `total` of the models with numbers for parameters; a rise is an error, a fall is written here
 COUNTS = {
     "3-prrr": {"inverse": 450, "direct": 594, "mass-matrix": 378},
-    "3rrr": {"inverse": 445, "direct": 687, "mass-matrix": 247},
+    "3rrr": {"inverse": 441, "direct": 576, "mass-matrix": 247},
     "5r": {"inverse": 142, "direct": 171, "mass-matrix": 69},
     "bricard": {"inverse": 533, "direct": 768, "mass-matrix": 335},
     "c5": {"inverse": 548, "direct": 557, "mass-matrix": 216},
-    "delta": {"inverse": 1807, "direct": 2312, "mass-matrix": 1392},
+    "delta": {"inverse": 1786, "direct": 2291, "mass-matrix": 1392},
     "four-bar": {"inverse": 89, "direct": 99, "mass-matrix": 30},
-    "gough-stewart": {"inverse": 1341, "direct": 2240, "mass-matrix": 1826},
-    "puma560": {"inverse": 348, "direct": 1073, "mass-matrix": 253},
-    "rx90": {"inverse": 465, "direct": 1242, "mass-matrix": 287},
-    "space": {"inverse": 861, "direct": 1512, "mass-matrix": 835},
+    "gough-stewart": {"inverse": 1311, "direct": 1820, "mass-matrix": 1826},
+    "puma560": {"inverse": 341, "direct": 1073, "mass-matrix": 253},
+    "rx90": {"inverse": 457, "direct": 1242, "mass-matrix": 287},
+    "space": {"inverse": 861, "direct": 1244, "mass-matrix": 835},
 }
 
 
@@ -36,13 +36,13 @@ BENDING = {
     "dualemps-fitted": {"inverse": 741, "direct": 791},
     "mean strain": {"inverse": 792, "direct": 842},  # of dualemps: 17 more for each of its three blades
     # with the inertia of the rotors: legs in closed form, six elastic unknowns for ten modes
-    "gough-stewart-flexible": {"inverse": 4415, "direct": 5766},
+    "gough-stewart-flexible": {"inverse": 4175, "direct": 5191},
     "papers": {"direct": 17388},  # three-beam-legs, 114 coordinates, by the turns of beam ends
     "consistent": {"direct": 26583},
 }
 LARGE = ("gough-stewart-flexible", "consistent", "papers")
-BASE_COUNTS = {"puma560": {"total": 514, "setup": 27}, "rx90": {"total": 466, "setup": 27}}  # with symbols
-AIMS = {"rx90": 470, "puma560": 520}  # with symbols, as the literature counts serial arms
+BASE_COUNTS = {"puma560": {"total": 506, "setup": 27}, "rx90": {"total": 458, "setup": 27}}  # with symbols
+AIMS = {"rx90": 460, "puma560": 510}  # with symbols, as the literature counts serial arms
 
 
 @pytest.mark.few("rx90", "3rrr", "four-bar")
@@ -51,7 +51,7 @@ def test_the_operators_of_every_robot_are_pinned(name, figure):
     found = {model: made(name, model).counts["total"] for model in COUNTS[name]}
     figure(f"{name}: operators", str(found), str(COUNTS[name]))
     assert found == COUNTS[name]
-    assert name != "gough-stewart" or found["inverse"] <= 1350  # what the project aims at
+    assert name != "gough-stewart" or found["inverse"] <= 1315  # what the project aims at
 
 
 @pytest.mark.parametrize(

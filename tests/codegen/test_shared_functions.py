@@ -9,7 +9,7 @@ import pytest
 from support.robots import load_robot
 
 import parflex
-from parflex.codegen import emit_llvm
+from parflex.codegen import simd_plan
 from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.model import model_with
 from parflex.codegen.optimise import make_program
@@ -167,8 +167,8 @@ def six_legs(parameters: Sequence[str] = ()) -> Program:
 @pytest.mark.parametrize("known", [0, 18])  # numbers that are parameters, of the twenty
 def test_alike_calls_in_machine_code_compute_what_each_alone_does(monkeypatch, known):
     monkeypatch.setenv("PARFLEX_CACHE", "off")
-    monkeypatch.setattr(emit_llvm, "WHOLE", 0)
-    monkeypatch.setattr(emit_llvm, "CHUNK", 20)  # values go from piece to piece
+    monkeypatch.setattr(simd_plan, "WHOLE", 0)
+    monkeypatch.setattr(simd_plan, "CHUNK", 20)  # values go from piece to piece
     program, x = six_legs([f"x[{k}]" for k in range(known)]), np.random.default_rng(4).uniform(0.5, 1.5, 20)
     expected = computed(program, [*x[known:], *x[:known]])  # parameters stand behind the variables
     if known:

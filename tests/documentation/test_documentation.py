@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.cases import PUBLIC
-from support.documentation import blocks, commands, run_parflex, shows
+from support.documentation import blocks, commands, console_commands, run_parflex, shows
 from support.paths import ROOT, TESTS
 
 from parflex.cli.group import cli
@@ -214,14 +214,6 @@ FOLLOWED = [
 ]  # fmt: skip
 
 
-def follow_console(text: str, page: str) -> None:
-    for entry in re.split(r"^\$ ", text, flags=re.M)[1:]:
-        line, _, shown = entry.partition("\n")
-        line, _, remark = line.partition(" # ")
-        code = re.search(r"exit code (\d)", remark)
-        run_shown(line, int(code[1]) if code else 0, shown, page)
-
-
 def run_shell(text: str) -> str:
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
@@ -241,7 +233,8 @@ def test_a_page_can_be_followed_literally(page: str, tmp_path: Path) -> None:
         if name:
             (tmp_path / name[1]).write_text(text.partition("\n")[2], encoding="utf-8")
         elif language == "console":
-            follow_console(text, page)
+            for command in console_commands(text):
+                run_shown(*command, page)
         elif language == "python":
             check_output(found[index + 1], run_python(text, page, names))
         elif language == "sh" and text.startswith("cc "):

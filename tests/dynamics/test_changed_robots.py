@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from support.catalogue import CATALOGUE, RIGID
 from support.comparison import error_against, nearby_states, written
-from support.mechanisms import INVENTED, invented
 from support.oracles.energy import EnergyModel
 from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import read_robot
+from support.robots import INVENTED, robot_file
 from support.states import Draws, random_states
 from support.variants import base_moved, changed, read_table, renamed, toml_text
 
@@ -74,9 +74,9 @@ def test_a_changed_robot_of_the_catalogue_agrees_with_both_oracles(name, change,
 @pytest.mark.few
 @pytest.mark.parametrize("name", INVENTED)
 def test_an_invented_robot_agrees_with_both_oracles(name, figure):
-    robot = parflex.load(invented(name))
+    robot = parflex.load(robot_file(name))
     assert counts(robot)["degrees_of_freedom"] == INVENTED[name] == len(robot.actuated)
     assert counts(robot)["redundant_closures"] == 0
-    worst = worst_error(invented(name), nearby_states(robot, STATES, 4), robot.tree.planar)
+    worst = worst_error(robot_file(name), nearby_states(robot, STATES, 4), robot.tree.planar)
     figure(f"{name}: inverse model against Lagrange and Pinocchio, largest relative error", worst, TOLERANCE)
     assert worst < TOLERANCE

@@ -10,7 +10,6 @@ import pytest
 from scipy.optimize import linprog
 from support.catalogue import CATALOGUE
 from support.command_line import answered
-from support.emitted import c_library
 from support.oracles import sharing
 from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import read_robot
@@ -333,6 +332,7 @@ def far(found, wanted):
 
 def test_a_program_gives_the_efforts_of_the_function_and_its_parameters_can_change(figure):
     model, worst = preloaded(), 0.0
+    assert {one["unit"] for one in model.signals if one["group"] in ("preload", "lowest")} == {"N m"}
     assert model.parameters["preload[leg2.1]"] == pytest.approx(4.0)  # as stated at home, where the others follow
     assert "lowest[leg3.1]" not in model.parameters and "highest[leg4.1]" not in model.parameters
     other = model.with_parameters({"preload[leg4.1]": -6.0, "weight[leg2.1]": 0.2})
@@ -362,16 +362,6 @@ def test_a_program_reports_efforts_beyond_their_limits():
         reported.append(bool(beyond))
     assert 2 < sum(reported) < 10
     assert preloaded().evaluate("numpy", q=q, qd=qd, qdd=np.nan * qdd)["status"][0] == 1.0
-
-
-def test_generated_c_gives_the_same(tmp_path):
-    model = preloaded()
-    q, qd, qdd = (np.array(rows) for rows in zip(*states(5), strict=True))
-    arrays = {"q": q, "qd": qd, "qdd": qdd}
-    generated, wanted = c_library(model, arrays, tmp_path), model.evaluate("numpy", **arrays)
-    assert far(generated["effort"], wanted["effort"]) < SAME and np.array_equal(generated["status"], wanted["status"])
-    units = {one["name"]: one["unit"] for one in model.signals if one["group"] in ("preload", "lowest")}
-    assert set(units.values()) == {"N m"}
 
 
 @pytest.mark.verify

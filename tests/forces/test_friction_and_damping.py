@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from support import bars
 from support.comparison import accelerated
-from support.emitted import c_library
 from support.flexible_states import bent_state
 from support.oracles.stick_slip import spring_turns
 from support.robots import load_robot
@@ -32,7 +31,7 @@ def by_hand(rate):
 
 
 @pytest.mark.parametrize("rate", [0.3, -0.3, 0.0])
-def test_friction_of_a_direction_and_its_offset_are_in_all_models(tmp_path, rate):
+def test_friction_of_a_direction_and_its_offset_are_in_all_models(rate):
     robot = mass(**BOTH)
     state = {"velocity": {"m": rate}, "acceleration": {"m": 0.5}}
     asked = by_hand(rate) + 2 * 0.5
@@ -42,9 +41,6 @@ def test_friction_of_a_direction_and_its_offset_are_in_all_models(tmp_path, rate
     assert found.accelerations[0] == pytest.approx(0.5, abs=1e-14)
     program = parflex.model(robot, "inverse")
     assert program(q=[0.0], qd=[rate], qdd=[0.5])["effort"][0] == pytest.approx(asked, abs=1e-14)
-    rows = {"q": np.zeros((1, 1)), "qd": np.full((1, 1), rate), "qdd": np.full((1, 1), 0.5)}
-    in_c = c_library(program, rows, tmp_path)
-    assert in_c["effort"].item() == pytest.approx(asked, abs=1e-14)
     without = parflex.inverse_dynamics(robot, **state, without=["friction"])
     assert without.efforts["m"] == pytest.approx(1.0, abs=1e-14)
 

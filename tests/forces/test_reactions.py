@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from support.catalogue import CATALOGUE, RIGID
 from support.comparison import after, error_against, largest, nearby_states, order_of, positions
-from support.mechanisms import INVENTED
 from support.oracles.energy import EnergyModel
 from support.oracles.reader import read_robot
-from support.robots import load_robot, robot_file
+from support.robots import INVENTED, load_robot, robot_file
 from support.states import Draws, random_states
 
 import parflex

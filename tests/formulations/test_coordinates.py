@@ -15,8 +15,7 @@ from support.robots import robot_file
 from support.traced import Sample, difference, inputs, robot, samples
 
 import parflex
-from parflex.codegen.input_checks import condition_bound
-from parflex.codegen.program_condition import model_condition
+from parflex.codegen.input_checks import condition_bound, model_condition
 
 CHOICES = ("platform", "motors", "independent", "all")
 MODELS = ("inverse", "direct", "mass-matrix", "kinematics")

@@ -7,7 +7,7 @@ import pytest
 from support.cases import VERIFY
 from support.catalogue import CATALOGUE, RIGID
 from support.comparison import positions
-from support.oracles import three_legs
+from support.oracles import three_rrr
 from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import read_robot
 from support.three_legs_states import CROSSING, MODES, as_file, draw, signs_of, varied
@@ -109,7 +109,7 @@ def test_efforts_equal_those_of_pinocchio_with_multipliers(mode, share, tmp_path
 
 
 def test_the_file_of_other_numbers_is_the_robot_of_the_catalogue_where_nothing_is_changed(tmp_path):
-    other = parflex.load(as_file(three_legs.nominal(), tmp_path))
+    other = parflex.load(as_file(three_rrr.Parameters(), tmp_path))
     for own, link in zip(parflex.load("3rrr").tree.links, other.tree.links, strict=True):
         assert np.allclose(own.position, link.position, atol=1e-15)
         # numbers of the same file by another way of adding them
@@ -124,7 +124,7 @@ def test_matrices_are_those_of_the_paper_also_for_data_that_do_not_fit(mode, tmp
     for q, qd in zip(states.positions, states.qd, strict=True):
         q, qd = q + 0.02 * rng.standard_normal(9), qd + rng.standard_normal(6)
         found = redundant_matrices(form, q, qd)
-        D, Cqd, G = three_legs.model(p, q[2], q[[3, 5, 7, 4, 6, 8]], qd)
+        D, Cqd, G = three_rrr.model(p, q[2], q[[3, 5, 7, 4, 6, 8]], qd)
         # sums of some twenty products
         assert found.D.shape == (3, 6) and np.abs(found.D - D).max() < 1e-13 * np.abs(D).max()
         assert np.abs(found.C @ qd - Cqd).max() < 1e-12 * np.abs(Cqd).max()
@@ -133,10 +133,10 @@ def test_matrices_are_those_of_the_paper_also_for_data_that_do_not_fit(mode, tmp
 
 def circle(mode: str, count: int) -> list[np.ndarray]:
     """Positions along the circle of the paper, by its own inverse geometry."""
-    p, result = three_legs.nominal(), []
+    p, result = three_rrr.Parameters(), []
     for angle in np.linspace(0, 2 * np.pi, count):
         pose = np.array([0.1 * np.cos(angle), 0.1 * np.sin(angle), 0.0])
-        result.append(np.concatenate([pose, three_legs.joints(p, pose, signs_of(mode))[[0, 3, 1, 4, 2, 5]]]))
+        result.append(np.concatenate([pose, three_rrr.inverse_geometry(p, pose, signs_of(mode))[[0, 3, 1, 4, 2, 5]]]))
     return result
 
 
@@ -155,27 +155,27 @@ def test_the_other_four_are_reported_to_cross_one(mode):
     robot = parflex.load("3rrr", working_mode=mode)
     path = circle(mode, 181)
     steps = singular_steps(robot, path)
-    p = three_legs.nominal()
-    known = np.sign([three_legs.determinant(p, q[:3], signs_of(mode)) for q in path])
+    p = three_rrr.Parameters()
+    known = np.sign([three_rrr.determinant(p, q[:3], signs_of(mode)) for q in path])
     assert steps == list(np.flatnonzero(known[1:] * known[:-1] < 0)) and len(steps) == 2
     low, high = (2 * np.pi * (steps[0] + end) / 180 for end in (0, 1))
     for _ in range(45):  # to rounding of the angle
         middle = (low + high) / 2
         pose = np.array([0.1 * np.cos(middle), 0.1 * np.sin(middle), 0.0])
-        side = np.sign(three_legs.determinant(p, pose, signs_of(mode))) == known[steps[0]]
+        side = np.sign(three_rrr.determinant(p, pose, signs_of(mode))) == known[steps[0]]
         low, high = (middle, high) if side else (low, middle)
     with pytest.raises(SingularError, match="singular pose of the platform"):
         parflex.redundant_model(robot, {"x": pose[0], "y": pose[1], "theta": 0.0})
 
 
 def test_the_law_feeds_errors_back_through_the_paper_s_d_and_wraps_angles():
-    p, law = three_legs.nominal(), parflex.model(parflex.load("3rrr", working_mode="+-+"), "extended-law")
+    p, law = three_rrr.Parameters(), parflex.model(parflex.load("3rrr", working_mode="+-+"), "extended-law")
     assert law.parameters == {"Kp": 1517.15, "Kv": 46.05}
     states, rng = draw(p, "+-+", 5, 9), np.random.default_rng(1)
     for q, joints, qd in zip(states.positions, states.q, states.qd, strict=True):
         off, rate, acceleration = rng.standard_normal((3, 6)) * [[0.01], [0.1], [1.0]]
         turns = 2 * np.pi * rng.integers(-2, 3, 6)
-        D, Cqd, G = three_legs.model(p, q[2], joints, qd)
+        D, Cqd, G = three_rrr.model(p, q[2], joints, qd)
         wanted = D @ (acceleration + 46.05 * rate + 1517.15 * off) + Cqd + G
         given = {"measured": joints, "measured_rate": qd, "qd": qd, "reference": joints + off + turns}
         given |= {"reference_rate": qd + rate, "reference_acceleration": acceleration, "q": q}

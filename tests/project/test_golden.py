@@ -6,16 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from golden import QUESTIONS, SharedRobots, answer_to, differing, fresh_answers, same, stored
-from support.cases import PUBLIC, VERIFY
+from support.cases import PUBLIC
 from support.drawn_questions import SEED, quick
 from support.mutation import mutate, source_file
 from verify import Report
 
-DRAWS = 300 if VERIFY else 100
 THREADS = 4
 ALWAYS = ["puma560", "rx90", "four-bar"]  # whose poses once depended on what was asked before
-SHORT = 0.35 if VERIFY else 0.05  # seconds of a new process: each of these is asked
-QUICK = 0.35  # longer ones are left to the long proof, and to some draws
+QUICK = 0.35  # seconds of a new process
 
 
 def drawn(chance: random.Random, count: int, limit: float) -> list[str]:
@@ -43,16 +41,15 @@ def test_there_are_questions_to_every_function_and_all_have_answers():
 
 
 @pytest.mark.verify
-def test_answers_do_not_depend_on_what_was_asked_before():
+def test_questions_in_random_order_and_from_several_threads_give_the_answers_of_new_processes():
     print(f"PARFLEX_SEED={SEED}")
-    chance = random.Random(SEED)
-    # each short one, so that half of them are not left to chance, and some longer and some slow ones
-    several = quick(SHORT) + chance.choices(quick(QUICK), k=40) + chance.choices(quick(3.0), k=3)
+    chance, bench = random.Random(SEED), SharedRobots()
+    # ten take longer, a third of the time of all: the order matters to what robots store
+    several = [key for key, entry in stored().items() if entry["seconds"] < 10]
     chance.shuffle(several)
-    bench = SharedRobots()
     assert not wrong(several, bench), f"PARFLEX_SEED={SEED}"
     # the same robots, which now know much, asked by several at a time
-    several = drawn(chance, DRAWS // 2, QUICK)
+    several = drawn(chance, 150, QUICK)
     with ThreadPoolExecutor(THREADS) as pool:
         found = list(pool.map(lambda part: wrong(part, bench), [several[k::THREADS] for k in range(THREADS)]))
     assert not any(found), f"PARFLEX_SEED={SEED}"
@@ -74,15 +71,6 @@ def test_new_processes_give_the_answers_that_are_kept(figure):
     figure("questions that new processes answered", float(len(found)))
     assert not [entry["crash"] for entry in found.values() if "crash" in entry]
     assert not differing(found), "python tests/golden.py --compare shows them, --store keeps them if they are meant"
-
-
-@pytest.mark.verify
-def test_all_questions_in_random_order_give_the_answers_of_new_processes():
-    chance = random.Random(SEED + 2)
-    # ten take longer, a third of the time of all: the order matters to what robots store
-    asked = [key for key, entry in stored().items() if entry["seconds"] < 10]
-    chance.shuffle(asked)
-    assert not wrong(asked, SharedRobots()), f"PARFLEX_SEED={SEED}"
 
 
 def test_a_mutation_changes_one_function_only(tmp_path):

@@ -254,7 +254,10 @@ def test_the_page_moves_its_modes_in_a_browser_without_a_complaint(page):
             shown.wait_for_timeout(500)  # a third of a swing
             assert (screenshot(shown) != before) is moves
             if moves:
-                shown.pdf()  # prints
+                shown.emulate_media(media="print")
+                heights = "[...document.querySelectorAll('details')].map((part) => part.offsetHeight)"
+                assert min(shown.evaluate(heights)) > 100  # what is folded on the screen is printed
+                shown.pdf()
             assert each.complaints == [] and each.requests == [page.as_uri()]
         assert shown.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 22, 28)"
 

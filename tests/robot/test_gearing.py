@@ -245,16 +245,6 @@ def test_another_zero_or_ratio_of_a_gear_leaves_residuals_above_noise(arm, off, 
     assert any("residuals are above the noise level" in text and "'elbow'" in text for text in warnings)
 
 
-@pytest.mark.verify
-def test_the_motor_with_positions_in_degrees_is_named(arm):
-    record = recorded()
-    try:
-        words = " ".join(parflex.identify(arm(), record | {"q.elbow": np.degrees(record["q.elbow"])}).warnings)
-    except parflex.ParflexError as error:
-        words = str(error)
-    assert "with positions of 'elbow' in degrees" in words and "give its gain = 0.0174532925" in words
-
-
 def test_efforts_with_bursts_of_outliers_are_reported_as_above_the_noise(arm):
     record, rng = recorded(), np.random.default_rng(1)
     for name in ("effort.motor", "effort.elbow"):

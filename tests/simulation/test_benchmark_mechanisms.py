@@ -60,19 +60,6 @@ def test_the_tables_are_those_of_the_references(name, figure):
         figure.below(f"{name}, {column}: a coarser reference", off, limit)
 
 
-@pytest.mark.verify
-def test_andrews_squeezer_moves_as_the_reference(figure):
-    table = read("squeezer")
-    run = simulated("squeezer", 0.03, effort={"K1": 0.033}, step=1e-4, out_step=1e-3)
-    assert run.status == "ok"
-    for name in SQUEEZER_END:
-        off = np.abs(run[f"q.{name}"] - table[name]).max()
-        figure(f"squeezer, angle {name}", float(off), 1e-8)
-        # steps of 1e-4 s at up to 1400 rad/s: halving them moves the angles by 1e-9
-        assert off < 1e-8
-        assert np.abs(run[f"qd.{name}"] - table[f"{name}.rate"]).max() < 1e-5  # of 1e3 rad/s
-
-
 # columns, limits and what they rest on: steps of 1e-4 s at up to 1400 rad/s, of which half move the angles by 1e-9; an
 # instant of a flat pose that is 1e-9 s off makes 1e-8, where the benchmark allows 1e-3; sixth order, 5000 steps
 RUNS = [
@@ -108,16 +95,6 @@ def test_the_spatial_slider_crank_turns_as_the_reference_though_its_motor_is_the
     columns |= {f"rod.{axis}": (run[f"C.{axis}"] + run[f"Brod.{axis}"]) / 2 for axis in "xyz"}
     off = max(float(np.abs(values - table[name]).max()) for name, values in columns.items())
     figure.below("spatial slider-crank", off, 1e-6)  # more than eight turns of the crank, at 5 to 24 rad/s
-
-
-def test_iftomms_bricard_mechanism_moves_as_the_reference(figure):
-    table = read("bricard-iftomm")
-    run = simulated("bricard-iftomm", 10.0, step=2e-3, out_step=0.2)
-    assert run.status == "ok"
-    for name in ("x", "y", "z", "vx", "vy", "vz"):
-        off = float(np.abs(run[f"P3.{name}"] - table[name]).max())
-        figure(f"IFToMM's Bricard mechanism, {name} of P3", off, 1e-8)
-        assert off < 1e-8  # sixth order, 5000 steps; the table is right to 1e-9
 
 
 WRIGHT = {0: 3.5160, 1: 3.6816, 2: 4.1373, 3: 4.7973, 4: 5.5850, 5: 6.4495, 6: 7.3604, 12: 13.1702}

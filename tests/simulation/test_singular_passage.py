@@ -6,7 +6,7 @@ from support.oracles.references import read
 from support.robots import load_robot
 
 from parflex import InputError, SingularError, configure, load, model, simulate
-from parflex.codegen.program_condition import model_condition
+from parflex.codegen.input_checks import model_condition
 
 
 def positions(run):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from support.cases import VERIFY
@@ -13,7 +11,7 @@ from support.robots import write_robot
 from support.twins import random_twin
 
 import parflex
-from parflex import Configuration, natural_frequencies
+from parflex import natural_frequencies
 
 
 def test_the_frame_model_of_the_navaro_gives_table_3():
@@ -60,28 +58,3 @@ def test_random_closed_mechanisms_equal_their_frame_model(planar, tmp_path, figu
     assert worst < 1e-6  # asked for; rounding shows where a mechanism is nearly free
     assert redundant >= (8 if VERIFY else 1)  # over-constrained mechanisms are the normal case
     assert floating or planar
-
-
-@pytest.mark.few("dualemps")
-@pytest.mark.parametrize("name", ["navaro", "dualemps", "spatial twin"])
-def test_frequencies_do_not_depend_on_the_choice_of_coordinates(name, tmp_path, figure):
-    robot = parflex.load(write_robot(tmp_path, random_twin(False, 7).text) if name == "spatial twin" else name)
-    expected, rng, held = (
-        natural_frequencies(robot).frequencies,
-        np.random.default_rng(2),
-        robot.locking(robot.actuated),
-    )
-    worst, choices = 0.0, set()
-    for _ in range(8):
-        chosen = replace(held)
-        chosen.__dict__.update(home=held.home, preference=10 ** rng.uniform(-1, 1, robot.nv))
-        at = Configuration(chosen, robot.home)
-        part = at.reduction.partition
-        if np.linalg.cond(at.scaled_closure_jacobian[np.ix_(part.rows, part.dependent)]) > 1e4:
-            continue
-        choices.add(tuple(part.independent))
-        found = natural_frequencies(chosen, at, lock="none").frequencies
-        worst = max(worst, float(np.abs(found / expected - 1).max()))
-    figure(f"{name}: {len(choices)} choices of coordinates, largest relative difference", worst, 1e-11)
-    assert len(choices) > 2
-    assert worst < 1e-11  # rounding times the condition of the worst block that is taken, 1e4

@@ -9,61 +9,17 @@ import pytest
 import scipy.integrate
 import scipy.optimize
 from support import bars, command_line
-from support.oracles.beam_loops import BeamLoops
-from support.robots import load_robot, write_robot
+from support.comparison import stiffness_error
+from support.oracles.flexible_energy import FlexibleEnergyModel
+from support.oracles.led_records import changed
+from support.oracles.reader import read_robot
+from support.robots import load_robot, robot_file, write_robot
 from support.variants import toml_text
 
 import parflex
 from parflex import Configuration, InputError, SingularError, deflection, equilibrium, linear_model, natural_frequencies
 
 EI, EA, L = bars.EI, bars.EA, bars.LENGTH
-
-
-def test_a_cantilever_deflects_under_its_weight_and_under_a_load_as_in_closed_form(tmp_path, figure):
-    q = bars.WEIGHT * bars.G
-    heavy = bars.cantilever(tmp_path, gravity=(0, -bars.G, 0), elements=3)
-    sag = deflection(heavy, frames=["bar.tip"]).frames["bar.tip"]
-    loaded = deflection(
-        heavy, frames=["bar.tip"], about="undeformed", wrench={"bar.tip": [0, 7, 0, 0, 0, 2]}, without=["gravity"]
-    )
-    bent = loaded.frames["bar.tip"]
-    # cubic elements with consistent loads are exact at their ends; what is left is rounding
-    assert sag[1] == pytest.approx(-q * L**4 / (8 * EI), rel=1e-11)
-    assert sag[5] == pytest.approx(-q * L**3 / (6 * EI), rel=1e-11)
-    assert bent[1] == pytest.approx(7 * L**3 / (3 * EI) + 2 * L**2 / (2 * EI), rel=1e-11)
-    assert bent[5] == pytest.approx(7 * L**2 / (2 * EI) + 2 * L / EI, rel=1e-11)
-    figure("cantilever: sag under its weight over its closed form, less one", abs(sag[1] / (-q * L**4 / (8 * EI)) - 1))
-
-
-def test_section_forces_of_a_heavy_cantilever_at_all_nodes(tmp_path):
-    q, elements = bars.WEIGHT * bars.G, 4
-    heavy = bars.cantilever(tmp_path, gravity=(0, -bars.G, 0), elements=elements)
-    table = deflection(heavy, about="undeformed", wrench={"bar.tip": [30, 0, 0]}).sections
-    assert len(table) == elements
-    for k, entry in enumerate(table):
-        for end, x in (("root", k * L / elements), ("tip", (k + 1) * L / elements)):
-            assert entry[end]["N"] == pytest.approx(30, rel=1e-12)
-            # what lies beyond the section pulls it down and turns it clockwise
-            assert entry[end]["Vy"] == pytest.approx(-q * (L - x), rel=1e-12, abs=1e-12)
-            assert entry[end]["Mz"] == pytest.approx(-q * (L - x) ** 2 / 2, rel=1e-12, abs=1e-12)
-    assert table[0]["nodes"][1] == table[1]["nodes"][0]
-
-
-def test_section_forces_and_deflections_in_space_have_the_signs_of_the_textbook(tmp_path):
-    bar = bars.cantilever(tmp_path, motion="spatial", elements=2)
-    force, moment = np.array([5.0, 2.0, -3.0]), np.array([0.4, 0.2, -0.1])
-    result = deflection(bar, frames=["bar.tip"], about="undeformed", wrench={"bar.tip": [*force, *moment]})
-    root = result.sections[0]["root"]
-    at_root = moment + np.cross([L, 0, 0], force)
-    expected = dict(zip(("N", "Vy", "Vz", "T", "My", "Mz"), [*force, *at_root], strict=True))
-    assert root == pytest.approx(expected, rel=1e-12)  # rounding
-    moved = result.frames["bar.tip"]
-    torsion = bars.E / 2.6 * 0.228682 * bars.Z * bars.Y**3  # Saint-Venant, sides 1 : 2; six digits
-    assert moved[0] == pytest.approx(5 * L / EA, rel=1e-12)
-    assert moved[1] == pytest.approx(2 * L**3 / (3 * EI) - 0.1 * L**2 / (2 * EI), rel=1e-10)
-    other = bars.E * bars.IY
-    assert moved[2] == pytest.approx(-3 * L**3 / (3 * other) - 0.2 * L**2 / (2 * other), rel=1e-10)
-    assert moved[3] == pytest.approx(0.4 * L / torsion, rel=1e-5)
 
 
 def test_a_frame_of_two_beams_bends_as_by_the_unit_load_method(tmp_path):
@@ -150,49 +106,22 @@ def test_the_tangent_is_the_derivative_of_the_reduced_forces(name, conditions, f
     assert error < 1e-7  # steps of 1e-5: the third derivative counts 1e-10, rounding of the closures 1e-9
 
 
-def thin(length: float) -> tuple:
-    area = 0.003 * 0.02
-    return "beam", length, bars.E * area, bars.E * 0.02 * 0.003**3 / 12, bars.DENSITY * area
-
-
 @pytest.mark.few
 @pytest.mark.parametrize("held", ["servo", "locked", "free"])
-def test_equilibrium_and_tangent_are_those_of_an_energy_differentiated_elsewhere(tmp_path, held, figure):
-    load = (6.0, -20.0) if held != "free" else (0.5, -2.0)
+def test_equilibrium_and_tangent_are_those_of_an_energy_differentiated_elsewhere(held, figure):
+    load = (6.0, -20.0, 0.0) if held != "free" else (0.5, -2.0, 0.0)
     spring = 10.0 if held != "free" else 80.0
     loop = load_robot("loop-of-thin-bars", settings={"frame.left-arm.spring.stiffness": spring})
-    start = loop.home
-    conditions = {
-        "servo": {"servo": {"left": 300.0, "right": 200.0}},
-        "locked": {},
-        "free": {"servo": {"left": 300.0}, "lock": "none"},
-    }[held]
-    rest = equilibrium(loop, wrench={"left-arm.tip": [*load, 0]}, **conditions)
-    names = list(loop.tree.position_names)
-    stiff = {"servo": (300.0, 200.0), "locked": (1e14, 1e14), "free": (300.0, 0.0)}[held]
-    values = {name: start[names.index(name)] for name in ("left", "right")}
-    oracle = BeamLoops(
-        [
-            ((0, 0), [("joint", stiff[0], values["left"]), thin(0.3), ("joint", spring, -1.0), thin(0.25), thin(0.25)]),
-            ((0.4, 0), [("joint", stiff[1], values["right"]), thin(0.35), ("joint", 0.0, 0.0), thin(0.45)]),
-        ],
-        True,
-        (1.0, -bars.G),
-        load,
-    )
-    x, lam = oracle.minimum(rest.configuration.q)
-    assert (
-        np.abs(rest.configuration.q - start).max() > 0.02
-    )  # the loop gives way by more than the tangent alone can say
-    # both solve to rounding of a system of condition 1e8; servos of 1e14 stand for locked motors to 1e-12
-    assert np.abs(x - rest.configuration.q).max() < 1e-9
-    J = rest.configuration.J
-    expected = J.T @ oracle.second_derivative(x, lam) @ J
-    K = linear_model(loop, wrench={"left-arm.tip": [*load, 0]}, about="equilibrium", **conditions).K
-    error = float(np.abs(K - expected).max() / np.abs(expected).max())
-    figure(f"tangent of a loop of beams, motors {held}: difference from the energy", error)
-    assert error < 1e-9
-    assert rest.configuration.closure_error < 1e-14  # rounding of lengths of a metre
+    data = changed(read_robot(robot_file("loop-of-thin-bars")), "left-arm", stiffness=spring)
+    servo = {"servo": {"left": 300.0, "right": 200.0}, "locked": {}, "free": {"left": 300.0}}[held]
+    conditions = {"servo": servo, "lock": "none" if held == "free" else "actuators"}
+    wrench = {"left-arm.tip": [*load[:2], 0]}
+    model = linear_model(loop, wrench=wrench, about="equilibrium", **conditions)
+    assert np.abs(model.configuration.q - loop.home).max() > 0.02  # more than the tangent alone can say
+    assert model.configuration.closure_error < 1e-14  # rounding of lengths of a metre
+    servos = {name: (stiff, loop.home[loop.coordinates.index(name)]) for name, stiff in servo.items()}
+    error = stiffness_error(model, FlexibleEnergyModel(data), pulls={"left-arm.tip": load}, servos=servos)
+    figure.below(f"tangent of a loop of beams, motors {held}: difference from the energy", error, 1e-9)
 
 
 def test_a_pendulum_comes_to_rest_hanging_and_swings_as_a_pendulum(tmp_path):

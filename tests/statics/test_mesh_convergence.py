@@ -84,7 +84,8 @@ def test_converged_frequencies_of_random_stepped_beams_are_within_the_tolerance(
 
 
 @pytest.mark.parametrize(
-    ("ends", "load"), [("clamped-free", -0.2), ("clamped-free", 0.25), ("pinned", -0.5), ("pinned", 4.0)]
+    ("ends", "load"),
+    [("clamped-free", -0.2), ("clamped-free", 0.25), ("pinned", -0.5), ("pinned", 4.0), ("clamped-pinned", 10.0)],
 )
 def test_converged_frequencies_under_axial_load_are_those_of_the_loaded_beam(ends, load, tmp_path):
     robot, steps = stepped(tmp_path, [(0.5, 0.004, 1)], ends, tip=0.1)

@@ -1,7 +1,8 @@
 """Robots written as text, states near home, and the comparison of one state with an oracle."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -65,6 +66,23 @@ def error_against(oracle, state: State, load: dict | None = None) -> float:
         largest(qd[order] - result.rates) / largest(result.rates),
         largest(qdd[order] - result.accelerations) / largest(result.accelerations),
     )
+
+
+def stiffness_error(
+    model: parflex.LinearModel,
+    oracle,
+    efforts: Mapping[str, float] = MappingProxyType({}),
+    pulls: Mapping[str, Sequence[float]] = MappingProxyType({}),
+    servos: Mapping[str, tuple[float, float]] = MappingProxyType({}),
+) -> float:
+    """Largest relative error of the stiffness about an equilibrium against the second derivatives of energies."""
+    at, robot = model.configuration, model.configuration.robot
+    locked = [robot.tree.rate_names[k] for k in robot.locked]
+    left, K = oracle.tangent(positions(at), efforts, pulls, servos, locked)
+    order = order_of(robot, oracle)
+    assert largest(model.J.T @ left[order]) < 1e-7 * max(1.0, largest(K))  # an equilibrium indeed
+    K = model.J.T @ K[np.ix_(order, order)] @ model.J
+    return largest(model.K - K) / largest(K)
 
 
 def nearby_states(robot: parflex.Robot, count: int, seed: int, size: float = 0.3) -> Iterator[State]:

@@ -66,15 +66,17 @@ def run_parflex(arguments: list[str]) -> tuple[int, str]:
     return int(stop.value.code or 0), output.getvalue()
 
 
-def commands(page: Path) -> list[tuple[str, int, str]]:
-    """Command, exit code and shown output of every `$ parflex ...` line of a page."""
+def console_commands(text: str) -> list[tuple[str, int, str]]:
+    """Command, exit code and shown output of every `$ parflex ...` line of a block."""
     found = []
-    for language, text in blocks(page):
-        if language != "console":
-            continue
-        for entry in re.split(r"^\$ ", text, flags=re.M)[1:]:
-            line, _, shown = entry.partition("\n")
-            line, _, remark = line.partition(" # ")
-            code = re.search(r"exit code (\d)", remark)
-            found.append((line.strip(), int(code[1]) if code else 0, shown))
+    for entry in re.split(r"^\$ ", text, flags=re.M)[1:]:
+        line, _, shown = entry.partition("\n")
+        line, _, remark = line.partition(" # ")
+        code = re.search(r"exit code (\d)", remark)
+        found.append((line.strip(), int(code[1]) if code else 0, shown))
     return found
+
+
+def commands(page: Path) -> list[tuple[str, int, str]]:
+    """Those of all blocks of a page."""
+    return [row for language, text in blocks(page) if language == "console" for row in console_commands(text)]

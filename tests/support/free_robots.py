@@ -1,6 +1,7 @@
 """Robots that float, their momenta and starts."""
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 import parflex
 from parflex.spatial.rotations import ORIENTATION
@@ -24,7 +25,7 @@ def momenta(of, run) -> tuple[np.ndarray, np.ndarray]:
         at = {word: np.stack([run[f"{frame.name}.{word}{axis}"] for axis in "xyz"], axis=1) for word in ("v", "w")}
         place = np.stack([run[f"{frame.name}.{axis}"] for axis in "xyz"], axis=1)
         turn = np.stack([run[f"{frame.name}.{axis}"] for axis in ORIENTATION], axis=1)
-        R = rotation(turn)
+        R = Rotation.from_quat(turn, scalar_first=True).as_matrix()
         body = frame.inertia
         centre = np.einsum("tij,j->ti", R, np.array(body.centre))
         v = at["v"] + np.cross(at["w"], centre)
@@ -36,16 +37,6 @@ def momenta(of, run) -> tuple[np.ndarray, np.ndarray]:
             p, h = beam_momenta(of, run, frame, place, R, at["v"], at["w"])
             P, H = P + p, H + h
     return P, H
-
-
-def rotation(quaternion: np.ndarray) -> np.ndarray:
-    w, x, y, z = quaternion.T
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
-    return np.moveaxis(np.array(rows), 2, 0)
 
 
 def beam_momenta(of, run, frame, place, R, v, w):

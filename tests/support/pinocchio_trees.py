@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 import parflex
+from support import recordings
 from support.catalogue import CATALOGUE
 from support.oracles import led_records, measured
 
 Array = np.ndarray
-RUBBED = {"legs.frame.1.friction": {"viscous": 0.1, "coulomb": 0.1}}  # of the file; the record has others
 
 
 @dataclass
@@ -46,9 +46,10 @@ def three_rrr(simulated: bool = False, led: bool = False) -> Repeated:
         clean = led_records.with_reference(clean, loop.stiffness, loop.damping)
     elif not simulated:
         clean = measured.sensed(clean)
-    robot = parflex.load("3rrr", working_mode="+-+", settings=RUBBED)
     gains = {"kp": loop.stiffness / loop.damping, "kv": loop.damping}
-    return Repeated(robot, clean, lambda seed: measured.as_measured(clean, seed), {"FV": 0.4, "FS": 0.25}, gains)
+    return Repeated(
+        recordings.three_rrr(), clean, lambda seed: measured.as_measured(clean, seed), {"FV": 0.4, "FS": 0.25}, gains
+    )
 
 
 def catalogue(

@@ -9,6 +9,18 @@ import parflex
 from support.catalogue import CATALOGUE
 from support.paths import ROBOTS
 
+# never in the catalogue, written from the description of the file format alone
+INVENTED = {  # freedoms, counted by hand; none has redundant rows
+    "3-prs": 3,
+    "planar-rpr": 3,
+    "spatial-four-bar": 1,
+    "rccc": 1,
+    "wrist": 3,
+    "two-bodies": 3,
+    "nested": 2,
+    "six-ups": 6,
+}
+
 
 def robot_file(name: str) -> Path:
     """Return the file of a robot in `tests/robots`."""

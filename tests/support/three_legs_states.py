@@ -1,13 +1,13 @@
 """Consistent states of the planar robot of three legs, and the same robot as a file with other numbers in every leg."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from support.catalogue import CATALOGUE
-from support.oracles import three_legs
-from support.oracles.three_legs import Parameters
+from support.oracles import three_rrr
+from support.oracles.three_rrr import Parameters
 from support.variants import read_table, toml_text
 
 MODES = ["+-+", "-+-", "+++", "++-"]  # do the circle without a singularity
@@ -21,15 +21,9 @@ def signs_of(mode: str) -> np.ndarray:
 
 def varied(share: float, seed: int) -> Parameters:
     """All lengths, masses, inertias and centres changed by a share, up, down or not at all; each leg on its own."""
-    rng = np.random.default_rng(seed)
-    p = three_legs.nominal()
-    kept = ("base", "phi")
-    changed = {
-        field.name: getattr(p, field.name) * (1 + share * rng.integers(-1, 2, np.shape(getattr(p, field.name))))
-        for field in fields(p)
-        if field.name not in kept
-    }
-    return replace(p, **changed)
+    rng, p = np.random.default_rng(seed), Parameters()
+    numbers = {name: value for name, value in asdict(p).items() if name not in ("A", "phi")}
+    return replace(p, **{k: value * (1 + share * rng.integers(-1, 2, np.shape(value))) for k, value in numbers.items()})
 
 
 def as_file(p: Parameters, folder: Path) -> Path:
@@ -38,11 +32,11 @@ def as_file(p: Parameters, folder: Path) -> Path:
     legs, (first, second) = table["legs"], table["legs"]["frame"]
     for name in ("proximal", "distal", "arm"):
         del table["constants"][name]
-    for field in fields(p):
-        value = getattr(p, field.name)
-        if np.ndim(value) == 1:
-            legs[field.name] = value.tolist()
-    legs["base_x"], legs["base_y"] = p.base.T.tolist()
+    legs |= {"proximal": p.L.tolist(), "distal": p.l.tolist(), "arm": p.d.tolist(), "phi": p.phi.tolist()}
+    legs |= {f"proximal_{k}": v.tolist() for k, v in (("mass", p.m_1), ("inertia", p.I_1), ("centre", p.c_1))}
+    legs |= {f"distal_{k}": v.tolist() for k, v in (("mass", p.m_2), ("inertia", p.I_2), ("centre", p.c_2))}
+    legs |= {"sensor_mass": p.m_s.tolist(), "sensor_inertia": p.I_s.tolist()}
+    legs["base_x"], legs["base_y"] = p.A.T.tolist()
     first["inertia"] = {
         "mass": "proximal_mass",
         "centre": ["proximal_centre", 0, 0],
@@ -55,7 +49,7 @@ def as_file(p: Parameters, folder: Path) -> Path:
         "centre": ["distal_centre", 0, 0],
         "about_centre": [0, 0, "distal_inertia"],
     }
-    table["platform"]["inertia"] = {"mass": float(p.platform_mass), "about_centre": [0, 0, float(p.platform_inertia)]}
+    table["platform"]["inertia"] = {"mass": float(p.m_p + p.m_c), "about_centre": [0, 0, float(p.I_p + p.I_c)]}
     table["platform"]["point_masses"] = []
     path = folder / "three-legs.toml"
     path.write_text(toml_text(table), encoding="utf-8")
@@ -83,13 +77,13 @@ def draw(p: Parameters, mode: str, count: int, seed: int) -> States:
     rows = []
     while len(rows) < count:
         pose = rng.uniform([-0.12, -0.12, -0.25], [0.12, 0.12, 0.25])
-        try:
-            q = three_legs.joints(p, pose, signs_of(mode))
-        except ValueError:
+        with np.errstate(invalid="ignore"):
+            q = three_rrr.inverse_geometry(p, pose, signs_of(mode))
+        if np.isnan(q).any():  # out of reach
             continue
-        J_x, J_q = three_legs.jacobians(p, pose[2], q)
+        J_x, J_q = three_rrr.jacobians(p, pose, q)
         if np.linalg.cond(np.hstack([J_q[:, 3:], J_x])) > CONDITION:
             continue
         twist, acceleration = rng.uniform(-1, 1, (2, 3)) * np.array([[1, 1, 3], [20, 20, 60]])
-        rows.append((pose, q, *three_legs.moving(p, pose, q, twist, acceleration)))
+        rows.append((pose, q, *three_rrr.moving(p, pose, q, twist, acceleration)))
     return States(*(np.array(column) for column in zip(*rows, strict=True)))

@@ -1,7 +1,6 @@
 """Symbolic scalars, linear systems of symbols, and derivatives against differences, floats and JAX."""
 
 import math
-import time
 
 import numpy as np
 import pytest
@@ -162,15 +161,6 @@ def test_random_expressions_have_the_values_of_plain_floats():
         found = value(graph, expression, **dict(zip("abcd", numbers, strict=True)))
         # another order of up to 512 operations and constants of 15 digits; intermediate values stay below some hundreds
         assert found == pytest.approx(number, rel=1e-10, abs=1e-11)
-
-
-def test_tracing_takes_microseconds_for_an_operator(figure):
-    robot, start = parflex.load("delta"), time.process_time()
-    operators = len(trace(robot, "jacobian-of-inverse").graph)
-    seconds = time.process_time() - start
-    figure(f"trace of the Jacobian of delta's inverse model: {operators} operators, seconds", seconds, 20)
-    assert operators > 25_000
-    assert seconds < 20  # a second or less on an idle machine; a quadratic graph would take minutes
 
 
 @pytest.mark.few

@@ -41,54 +41,6 @@ def test_bodies_have_the_energy_of_the_undeformed_flexible_ones(name):
         assert np.abs(position - other[frame][0]).max() < 1e-12 and np.abs(rotation - other[frame][1]).max() < 1e-12
 
 
-def solid(section) -> tuple[float, float, float]:
-    """Area and second moments of a section about y and z."""
-    if section.shape == "rectangle":
-        return section.y * section.z, section.y * section.z**3 / 12, section.z * section.y**3 / 12
-    if section.shape == "numbers":
-        return section.A, section.Iy, section.Iz
-    inner = section.diameter - 2 * (section.thickness or 0.0) if section.shape == "tube" else 0.0
-    I = np.pi / 64 * (section.diameter**4 - inner**4)
-    return np.pi / 4 * (section.diameter**2 - inner**2), I, I
-
-
-@pytest.mark.few("dualemps", "gough-stewart-beams", "navaro")
-@pytest.mark.parametrize("name", BEAMS)
-def test_beams_are_uniform_rods(name):
-    file = parflex.load(name).description
-    rigid = {frame.name: frame.inertia for frame in parflex.load(name, rigid=True).description.frame}
-    for frame in (frame for frame in file.frame if frame.beam is not None):
-        beam, inertia, section = frame.beam, rigid[frame.name], file.sections[frame.beam.section]
-        A, Iy, Iz = solid(section)
-        density, L = file.materials[beam.material].density, beam.length
-        Ip = section.Ip if section.shape == "numbers" else Iy + Iz
-        m, spin = density * A * L, (Iy, Iz) if beam.rotary_inertia else (0.0, 0.0)
-        about_y, about_z = (m * L**2 / 3 + density * L * part for part in spin)
-        found, wanted = [inertia.M, inertia.MX, inertia.ZZ], [m, m * L / 2, about_z]
-        if (beam.model or file.motion) != "planar":
-            found += [inertia.XX, inertia.YY]
-            wanted += [density * L * Ip, about_y]
-        assert found == pytest.approx(wanted, rel=1e-12)
-
-
-@pytest.mark.few("dualemps")
-@pytest.mark.parametrize(("name", "actuation"), [("dualemps", None), ("navaro", "111"), ("gough-stewart-beams", None)])
-def test_static_efforts_are_those_of_very_stiff_bodies(name, actuation):
-    stiff = {"dualemps": "dural", "navaro": "dural", "gough-stewart-beams": "steel"}[name]
-    modulus = parflex.load(name).description.materials[stiff].elastic_modulus
-    settings = {f"materials.{stiff}.elastic_modulus": 1e6 * modulus}
-    if name == "navaro":
-        settings |= {f"materials.{stiff}.shear_modulus": 1e6 * modulus / 2.66, "gravity": [3.0, -4.0, 0.0]}
-    rigid = parflex.load(name, actuation=actuation, settings=settings, rigid=True)
-    end = rigid.tree.end_effector
-    wrench = {end: [40.0, -25.0, 3.0] if rigid.tree.planar else [40.0, -25.0, 0.0, 0.0, 0.0, 3.0]}
-    wanted = parflex.deflection(parflex.load(name, actuation=actuation, settings=settings), wrench=wrench).efforts
-    scale = max(map(abs, wanted.values()))
-    assert scale > 1
-    # deflections are 1e-6 of those of the robot
-    assert parflex.inverse_dynamics(rigid, wrench=wrench).efforts == pytest.approx(wanted, abs=1e-6 * scale)
-
-
 @pytest.mark.few("dualemps", "gough-stewart-flexible")
 @pytest.mark.parametrize("name", ["dualemps", "3rrr-flexible", "gough-stewart-beams", "gough-stewart-flexible"])
 def test_inverse_dynamics_are_those_of_locked_elastic_coordinates(name):

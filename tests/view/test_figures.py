@@ -86,6 +86,14 @@ def test_figures_are_as_wide_as_a_column_or_the_text():
         parflex.draw_run(run, width="page")
 
 
+def test_figures_of_pages_round_places_and_no_numbers_of_labels():
+    figure = parflex.draw_run(run_of(P__x=0.0123456 * T), title="rms 0.0214 mm")
+    figure.axes[0].set_yticks([0.0125, 0.0375])
+    svg = figure._repr_svg_()
+    assert {"rms 0.0214 mm", "0.0125", "0.0375"} <= set(re.findall(r"<text[^>]*>([^<]*)</text>", svg))
+    assert not re.search(r'="[^"]*\d\.\d{3}', svg)
+
+
 def test_a_map_names_grey_cells_and_fixed_coordinates_and_bounds_its_colours():
     values = np.linspace(10.0, 12.0, 36).reshape(6, 6, 1)
     values[0, 0], values[5, 5] = 1e6, np.nan  # near a singularity, and beyond the reach

@@ -131,7 +131,8 @@ def test_what_people_ask_for_is_done_at_the_next_turn(viewer):
     viewer.turn()
     assert "cannot be reached" in viewer.panel.status.content and viewer.stage.mark is not None
     assert np.array_equal(viewer.stage.sent["links"], good)
-    wishes = {"reactions": True, "named": "home", "servo": 1e4, "ghost": False, "motors": {"left.1": 2}}
+    viewer.panel.reactions.value = True
+    wishes = {"show": None, "named": "home", "servo": 1e4, "sag": False, "motors": {"left.1": 2}}
     for what, value in wishes.items():
         viewer.ask(what, value)
         viewer.turn()
@@ -164,7 +165,7 @@ def test_a_mode_and_a_run_play():
         made.turn()
         assert len(made.pictures()[0]) == 1  # 0.02 s are less than a picture
         made.panel.stress.value = True
-        made._do_stress(True)
+        made._do_show(None)
         assert "8 MPa" in made.panel.stress_note.content and not made.stage.meshes["beams"].visible
         assert len(made.stage.coloured) == 9  # eight colours, and beams of which nothing is known
         made.panel.time.value = 0.02
@@ -173,7 +174,8 @@ def test_a_mode_and_a_run_play():
         assert made.pictures()[0][0].levels is not None
         page = made.page()
         assert page.startswith("<!") and "__VISER_EMBED_DATA__" in page
-        made._do_stress(False)
+        made.panel.stress.value = False
+        made._do_show(None)
         assert not made.stage.coloured and made.stage.meshes["beams"].visible
     finally:
         made.close()

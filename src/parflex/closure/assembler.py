@@ -18,7 +18,7 @@ from parflex.closure.continuation import (
     walk_ends,
     with_unit_quaternions,
 )
-from parflex.closure.newton import CLOSED, STRIDE, ClosurePart, ClosureParts, largest_size
+from parflex.closure.newton import CLOSED, STRIDE, ClosurePart, ClosureParts, Ends, largest_size
 from parflex.closure.rows import block
 from parflex.closure.targets import PoseRows, Target
 from parflex.closure.unreachable import Refusal, missing_length
@@ -30,6 +30,9 @@ from parflex.tree.tree import Tree
 Array = np.ndarray
 LEFT = 0.6  # rad or typical lengths: motors that Newton leaves farther from their stated starts are solved again
 FEW = 7  # starts that are tried before all: where there is an assembly, every second to fifth start reaches one
+MOST_STEPS = (
+    25  # of Newton's method from one of many starts: of 300 that close all but a few need 20, and others join them
+)
 SHORTEST_DETOUR = 1e-2  # of a way, the shortest step around singular poses: other ways keep farther from them
 OVERDETERMINED_TOLERANCE = 1e-6  # of the changes of what is given: rows that these leave open are no rounding
 
@@ -160,7 +163,8 @@ class Assembler(ClosureParts):
             return Refusal(self, solution, part, closed)
         folds = fits and reference is not None and self.judges(part, reference).folds
         solutions, fitting = list[Array](), list[Array]()
-        for candidate in [solution] if fits and not folds else self.solutions(start, part):
+        known = None if by_path else [(solution, 0.0 if closed else np.inf)]
+        for candidate in [solution] if fits and not folds else self.solutions(start, part, known):
             if reference is not None and not solutions:  # sides matter where something closes
                 folds = self.judges(part, reference).folds
                 determined = determined and not self.settled(part, reference)
@@ -274,12 +278,16 @@ class Assembler(ClosureParts):
 
     # -- many starts -----------------------------------------------------------------------------------
 
-    def solutions(self, q: Array, part: ClosurePart) -> Iterator[Array]:
-        """All positions that close the part, found from starts spread over its joints."""
+    def solutions(self, q: Array, part: ClosurePart, known: Ends | None = None) -> Iterator[Array]:
+        """All positions that close the part, found from starts spread over its joints, the first of which is `q`.
+
+        `known` is where Newton ends from there.
+        """
         solutions: list[Array] = []
         indices, starts = self.positions(part), self.starts(q, part)
         for batch in ([next(starts)], list(itertools.islice(starts, FEW)), list(starts)):
-            for result, error in self.newton_from(batch, part.columns, part.rows, 40):
+            ends, known = known or self.newton_from(batch, part.columns, part.rows, MOST_STEPS), None
+            for result, error in ends:
                 if error <= CLOSED and all(self._distance(result, other, indices) >= 1e-6 for other in solutions):
                     solutions.append(result)
                     yield result

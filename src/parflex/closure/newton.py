@@ -24,58 +24,44 @@ NEARLY = 0.01  # of the squared opening: where screws turn many times, a step th
 REQUIRED_DECREASE = 0.5  # of the opening: whole steps from nearby leave less
 STRIDE = 0.5  # longest Newton step, as an angle: longer ones jump to other assemblies
 TRIALS = 12  # of a step, each a third of the one before
+DEPENDENT = 1e-10  # of the largest singular value of the slopes: smaller ones are rounding
 CORRECTIONS = 8  # steps of Newton's method after one of a way
 NEAR = 1e-6  # of the typical length: points of a way, from which Newton closes the same assembly
 
 
 class _Point(NamedTuple):
-    """Positions that a search has reached, with the openings there (typical lengths) and their slopes."""
+    """Positions that a search has reached, with their largest and squared openings (typical lengths)."""
 
     q: Array
-    r: Array
-    slopes: Callable[[], Array]
-
-    @property
-    def error(self) -> float:
-        """The largest opening."""
-        return largest_size(self.r)
-
-    @property
-    def square(self) -> float:
-        """The squared opening."""
-        return float(self.r @ self.r)
+    error: float
+    square: float
+    step: Callable[[], tuple[Array, float]]  # the shortest one that closes most, and the squared opening that it leaves
 
 
 Ends = list[tuple[Array, float]]  # of each start the positions that are reached, and the error there (typical lengths)
 Step = tuple[Array, Array | None]  # positions, and a step of the rates from there
 Search = Generator[Step, _Point, _Point]  # asks for the point after a step, and returns the last one
+Slopes = Callable[[Array], Array]  # of the openings, at those points of an evaluation that are asked for
 
 
 def newton(tree: Tree, starts: Sequence[Array], columns: Array, rows: Sequence[Rows], steps: int) -> Ends:
-    """Newton on a tree that carries all rows, from each start: the positions and the error where it ends."""
+    """Newton on a tree that carries all rows, from each start: the positions and the error where it ends.
+
+    Starts are independent of each other: their rows are evaluated, and their steps found, for all of them at once.
+    """
     screws, angle_scale = strides(tree, columns, rows)
     driven = [_as_if_closed(row) if screws else row for row in rows]
     searches = [_search(q, steps if len(columns) else 0, screws, angle_scale) for q in starts]
-    return _ends(tree, columns, rows, driven, searches)
-
-
-def newton_corrected(tree: Tree, starts: Sequence[Array], columns: Array, rows: Sequence[Rows]) -> Ends:
-    """Newton with whole steps by the slopes at each start, to `NEAR`; what they do not close at once is given up.
-
-    So it is after a step along a way: what would take short steps, or many, is too far.
-    """
-    return _ends(tree, columns, rows, rows, [_correction(q) for q in starts])
-
-
-def _ends(tree: Tree, columns: Array, rows: Sequence[Rows], driven: Sequence[Rows], searches: Sequence[Search]) -> Ends:
-    """Where searches end, which are independent of each other: the rows are evaluated for all of them at once."""
     requests = dict(enumerate(map(next, searches)))
     ends: Ends = [(q, np.inf) for q, _ in requests.values()]
     while requests:
-        points = _points(tree, columns, rows, driven, list(requests.values()))
-        for k, point in zip(list(requests), points, strict=True):
+        positions, changes = zip(*requests.values(), strict=True)
+        first = changes[0] is None
+        q, r, slopes = _points(tree, columns, rows, driven, np.array(positions), None if first else np.array(changes))
+        step_at, (error, square) = _least_steps(slopes, r), _sizes(r)
+        for n, k in enumerate(list(requests)):
             try:
-                requests[k] = searches[k].send(point)
+                requests[k] = searches[k].send(_Point(q[n], float(error[n]), float(square[n]), partial(step_at, n)))
             except StopIteration as end:
                 ends[k] = end.value.q, end.value.error
                 del requests[k]
@@ -91,14 +77,12 @@ def _search(q: Array, steps: int, screws: bool, angle_scale: Array) -> Search:
         polish += closed  # near a singular leg the last digits come slowly
         if polish > 30 or (closed and point.error < 1e-15):
             break
-        J = point.slopes()
-        step = np.linalg.lstsq(J, -point.r, rcond=1e-10)[0]
-        remaining = point.r + J @ step
-        if not closed and not screws and remaining @ remaining > STALLED * point.square:
+        step, remaining = point.step()
+        if not closed and not screws and remaining > STALLED * point.square:
             break  # no step closes it further, to first order
         longest = largest_size(step * angle_scale)
         if longest > STRIDE and not (screws and (yield point.q, step).square < NEARLY * point.square):
-            step *= STRIDE / longest
+            step = step * (STRIDE / longest)
         for _ in range(1 if closed else TRIALS):  # what is closed needs no shorter steps
             trial = yield point.q, share * step
             if trial.square < point.square:
@@ -113,39 +97,68 @@ def _search(q: Array, steps: int, screws: bool, angle_scale: Array) -> Search:
     return point
 
 
-def _correction(q: Array) -> Search:
-    """Whole steps by the slopes at the first positions."""
-    point = yield q, None
-    inverse, before = np.linalg.pinv(point.slopes(), rcond=1e-10), np.inf
+def newton_corrected(tree: Tree, starts: Sequence[Array], columns: Array, rows: Sequence[Rows]) -> Ends:
+    """Newton with whole steps by the slopes at each start, to `NEAR`; what they do not close at once is given up.
+
+    So it is after a step along a way: what would take short steps, or many, is too far.
+    """
+    q, r, slopes = _points(tree, columns, rows, rows, np.array(starts), None)
+    left, before = np.arange(len(q)), np.full(len(q), np.inf)
+    inverse, error = np.linalg.pinv(slopes(left), rcond=DEPENDENT), _sizes(r)[0]
     for _ in range(CORRECTIONS):
-        if point.error <= NEAR or not point.error < REQUIRED_DECREASE * before:
+        left = left[(error[left] > NEAR) & (error[left] < REQUIRED_DECREASE * before[left])]
+        if not len(left):
             break
-        before = point.error
-        point = yield point.q, -inverse @ point.r
-    return point
+        before[left], change = error[left], -(inverse[left] @ r[left][:, :, None])[:, :, 0]
+        q[left], r[left], _ = _points(tree, columns, rows, rows, q[left], change)
+        error[left] = _sizes(r[left])[0]
+    return list(zip(q, error.tolist(), strict=True))
+
+
+def _least_steps(slopes: Slopes, r: Array) -> Callable[[int], tuple[Array, float]]:
+    """The shortest step that closes most of the openings of a point, and the squared opening that it leaves.
+
+    Those of many points are found together.
+    """
+
+    def found(chosen: Array) -> tuple[Array, Array]:
+        U, values, Vt = np.linalg.svd(slopes(chosen), full_matrices=False)
+        used = values > DEPENDENT * values[:, :1]
+        along = (r[chosen, None] @ U)[:, 0] * used
+        steps = -((along / np.where(used, values, 1.0))[:, None] @ Vt)[:, 0]
+        return steps, _sizes(r[chosen])[1] - _sizes(along)[1]
+
+    if len(r) <= PLAIN_ROW_LIMIT:
+        return lambda n: next(zip(*found(np.array([n])), strict=True))
+    together = cache(lambda: list(zip(*found(np.arange(len(r))), strict=True)))
+    return lambda n: together()[n]
+
+
+def _sizes(r: Array) -> tuple[Array, Array]:
+    """The largest opening of each point, and its squared opening."""
+    return np.maximum.reduce(np.abs(r), axis=1, initial=0.0), np.einsum("ij,ij->i", r, r)
 
 
 def _points(
-    tree: Tree, columns: Array, rows: Sequence[Rows], driven: Sequence[Rows], requests: Sequence[Step]
-) -> list[_Point]:
-    """The points after some steps: many of them in batched numbers, which take as long as few plain ones."""
-    if len(requests) <= PLAIN_ROW_LIMIT or not all(row.batched for row in rows):
-        poses = [pose(tree, q if step is None else stepped(tree, q, columns, step)) for q, step in requests]
-        slopes = [partial(_slopes, tree, columns, driven, at) for at in poses]
-        return [_Point(at.q, openings(tree, rows, at), J) for at, J in zip(poses, slopes, strict=True)]
-    count, positions = len(requests), np.array([q for q, _ in requests])
-    q, differing = positions[0].astype(object), np.flatnonzero((positions != positions[0]).any(axis=0))
-    q[differing] = batched_entries(positions[:, differing])
-    if requests[0][1] is not None:
-        q = stepped(tree, q, columns, batched_entries(np.array([step for _, step in requests])))
-    at = pose(tree, q)
+    tree: Tree, columns: Array, rows: Sequence[Rows], driven: Sequence[Rows], q: Array, steps: Array | None
+) -> tuple[Array, Array, Slopes]:
+    """Positions after steps, the openings there (typical lengths), and their slopes.
+
+    Many points are evaluated in batched numbers, which take as long as few plain ones.
+    """
+    count = len(q)
+    if count <= PLAIN_ROW_LIMIT or not all(row.batched for row in rows):
+        moved = q if steps is None else [stepped(tree, at, columns, step) for at, step in zip(q, steps, strict=True)]
+        poses = [pose(tree, positions) for positions in moved]
+        r = np.array([openings(tree, rows, at) for at in poses])
+        return np.array(moved), r, lambda chosen: np.array([_slopes(tree, columns, driven, poses[k]) for k in chosen])
+    numbers, differing = q[0].astype(object), np.flatnonzero((q != q[0]).any(axis=0))
+    numbers[differing] = batched_entries(q[:, differing])
+    if steps is not None:
+        numbers = stepped(tree, numbers, columns, batched_entries(steps))
+    at = pose(tree, numbers)
     r = gathered(openings(tree, rows, at), count)
-    together = cache(lambda: gathered(_slopes(tree, columns, driven, at), count))
-
-    def slopes_of(k: int) -> Array:
-        return together()[k]
-
-    return [_Point(*point, partial(slopes_of, k)) for k, point in enumerate(zip(gathered(q, count), r, strict=True))]
+    return gathered(numbers, count), r, lambda chosen: gathered(_slopes(tree, columns, driven, at), count)[chosen]
 
 
 def _slopes(tree: Tree, columns: Array, rows: Sequence[Rows], at: Pose) -> Array:
@@ -300,6 +313,8 @@ class ClosureParts:
         self, method: Callable[..., Ends], starts: Sequence[Array], columns: Array, rows: Sequence[Rows], *limits: int
     ) -> Ends:
         """What a method finds on the links that carry the rows; other rates change no row."""
+        if not starts:
+            return []
         small, results = self.branch(rows), [q.copy() for q in starts]
         local_columns = np.searchsorted(small.rates, np.intersect1d(small.rates, columns))
         local_rows, local_starts = [row.on(small) for row in rows], [q[small.positions] for q in starts]

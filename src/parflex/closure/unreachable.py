@@ -13,7 +13,7 @@ from parflex.closure import mobility
 from parflex.closure.constraints import Coupling, Loop
 from parflex.closure.newton import ClosurePart, newton, openings, stepped
 from parflex.closure.rows import Rows, block
-from parflex.closure.targets import DistanceTarget, FrameRotationRows, FrameTarget, Target
+from parflex.closure.targets import DistanceTarget, FrameRotationRows, FrameTarget, PoseRows, Target
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.records import Record, name_list
 from parflex.recursion.kinematics import jacobians, pose
@@ -27,8 +27,9 @@ HARD = 1e3  # weight of what must hold beside what may be missed: it opens by a 
 STILL = 1e-8  # of a motion of all coordinates: less is rounding
 REACHED = 1e-7  # typical lengths, or turns: a smaller miss is none
 SAME = 1e-8  # typical lengths: what stays as little open closes in a double root
+BYSTANDER = 1e-3  # of the opening of a part: loops that stay open by less are not named
 MOST_STEPS = 80  # towards the smallest opening, of which four digits are printed
-SMALLEST_DECREASE = 1e-12  # of the squared opening, of a step: less changes no digit
+SMALLEST_DECREASE = 1e-8  # of the squared opening, of a step: less changes no digit, even if the next 999 do as much
 LEAST_DAMPING, MOST_DAMPING = 1e-9, 1e9  # of steps, by the curvature: with the most, no step comes closer
 
 
@@ -48,30 +49,27 @@ class Refusal(Record):
 
     def error(self) -> ParflexError:
         """The error to raise."""
+        assembler, part = self.assembler, self.part
         if self.closes:
-            return other_mode_reason(self.part.name, self.same_side)
-        return open_reason(self.assembler, self.start, self.part)
-
-
-def open_reason(assembler: Assembler, start: Array, part: ClosurePart) -> ParflexError:
-    """What is said of a part that no start closes."""
-    name, gap = _worst_leg(assembler, start, part)
-    if gap < SAME * assembler.tree.length:  # each condition by itself can be met
-        total_gap = _gap(assembler, start, part)
-        name, gap = (name, gap) if total_gap < SAME * assembler.tree.length else (part.name, total_gap)
-    if gap < SAME * assembler.tree.length:
-        text = f"'{name}' is at a singularity of the leg: it reaches this pose only fully stretched or folded"
-        return SingularError(text, key="pose", value=name, hint="choose another pose")
-    coupling = next((row for row in part.rows if isinstance(row, Coupling) and row.name == name), None)
-    if coupling is not None:
-        joints, unit = name_list([f"'{joint}'" for joint in coupling.joints]), coupling.unit
-        off = gap / coupling.scale(assembler.tree.length)[0]
-        text = f"the pose contradicts the coupling '{name}': '{coupling.joints[0]}' is off by {off:.4g} {unit}"
-        hint = f"it says {coupling.relation}; give fewer of {joints} and of what moves with them"
+            return other_mode_reason(part.name, self.same_side)
+        (name, gap), least = _worst_leg(assembler, self.start, part), SAME * assembler.tree.length
+        if gap < least:  # each condition by itself can be met
+            whole = _gap(assembler, self.start, part)
+            name, gap = (name, gap) if whole[1] < least else whole
+        if gap < least:
+            text = f"'{name}' is at a singularity of the leg: it reaches this pose only fully stretched or folded"
+            return SingularError(text, key="pose", value=name, hint="choose another pose")
+        coupling = next((row for row in part.rows if isinstance(row, Coupling) and row.name == name), None)
+        if coupling is not None:
+            joints, unit = name_list([f"'{joint}'" for joint in coupling.joints]), coupling.unit
+            off = gap / coupling.scale(assembler.tree.length)[0]
+            text = f"the pose contradicts the coupling '{name}': '{coupling.joints[0]}' is off by {off:.4g} {unit}"
+            hint = f"it says {coupling.relation}; give fewer of {joints} and of what moves with them"
+            return UnreachableError(text, key="pose", value=name, hint=hint)
+        miss = f"misses it by {gap:.4g} m"
+        text = f"the pose cannot be reached: {f'the nearest {miss}, at {name}' if ',' in name else f'{name} {miss}'}"
+        hint = "choose a pose inside the workspace or another working mode"
         return UnreachableError(text, key="pose", value=name, hint=hint)
-    text = f"the pose cannot be reached: {name} misses it by {gap:.4g} m"
-    hint = "choose a pose inside the workspace or another working mode"
-    return UnreachableError(text, key="pose", value=name, hint=hint)
 
 
 def other_mode_reason(name: str, same_side: bool) -> UnreachableError:
@@ -154,27 +152,24 @@ def _sides(corners: list[Array]) -> list[float]:
 def _worst_leg(assembler: Assembler, q: Array, part: ClosurePart) -> tuple[str, float]:
     """Which leg is too short, and by how much: that which carries the placed frame, or the worst of the others."""
     columns = {int(k) for k in part.columns}
-    gaps: list[tuple[float, str]] = []
+    gaps: list[tuple[str, float]] = []
     for row in part.rows:
         if not isinstance(row, FrameTarget):
             continue
         carrying = {k for j in row.links(assembler.tree) for k in assembler.rates_of(j)} & columns
         carrier = assembler.part([row], carrying)
         placed, _ = assembler.newton(q, carrier.columns, carrier.rows)
-        gaps.append((_gap(assembler, placed, carrier), carrier.name))
+        gaps.append(_gap(assembler, placed, carrier))
         legs = assembler.parts(Target(fixed=frozenset(carrying)), frozenset(range(assembler.tree.n)) - columns)
-        gaps += [(_gap(assembler, placed, leg), leg.name) for leg in legs]
-    if not gaps:
-        return part.name, _gap(assembler, q, part)
-    gap, name = max(gaps)
-    return name, gap
+        gaps += [_gap(assembler, placed, leg) for leg in legs]
+    return max(gaps, key=lambda gap: gap[1]) if gaps else _gap(assembler, q, part)
 
 
-def _gap(assembler: Assembler, q: Array, part: ClosurePart) -> float:
-    """Smallest distance by which the part stays open."""
+def _gap(assembler: Assembler, q: Array, part: ClosurePart) -> tuple[str, float]:
+    """The leg, or those loops of the part that stay open, and the smallest distance by which they do."""
     missing = missing_length(assembler, q, part)
     if missing and assembler.tree.planar and [row.size for row in part.rows] == [2]:  # a loop of points
-        return missing
+        return part.name, missing
     small = assembler.branch(part.rows)
     tree, start, rows = small.tree, q[small.positions], [row.on(small) for row in part.rows]
     columns, ends = np.searchsorted(small.rates, part.columns), [start]
@@ -182,7 +177,13 @@ def _gap(assembler: Assembler, q: Array, part: ClosurePart) -> float:
         steps = np.random.default_rng(1).uniform(-2, 2, (4, len(columns)))  # the same every time
         ends += [end for end, _ in newton(tree, [stepped(tree, start, columns, s) for s in steps], columns, rows, 40)]
     nearest = min(ends, key=lambda end: float(np.linalg.norm(openings(tree, rows, pose(tree, end)))))
-    return float(np.linalg.norm(_least_opening(tree, nearest, columns, rows)))
+    opening = _least_opening(tree, nearest, columns, rows)
+    gap, each = float(np.linalg.norm(opening)), np.split(opening, np.cumsum([row.size for row in rows])[:-1])
+    if "," not in part.name or gap < SAME * tree.length:
+        return part.name, gap
+    sizes = zip(part.rows, map(np.linalg.norm, each), strict=True)
+    names = [row.name for row, size in sizes if size > BYSTANDER * gap and not isinstance(row, PoseRows)]
+    return ", ".join(names) or part.name, gap
 
 
 def _least_opening(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], hard: Sequence[Rows] = ()) -> Array:

@@ -6,19 +6,19 @@ of it.
 
 Programs and their compiled code on disk: one file each, named by a hash, written whole or not at all.
 
-Machine code is executed, so that only files of this user in a folder of this user are read.
+Machine code is executed and pickles are trusted, so that only files of this user in a folder of this user are read.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import os
+import pickle
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import Field, fields, is_dataclass, replace
+from dataclasses import Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,7 +26,6 @@ import numpy as np
 from pydantic import BaseModel
 
 from parflex.cache import cached
-from parflex.codegen.program import PackedInstructions, Program, pack
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexWarning
 from parflex.io import atomic_file, write_errors
@@ -35,7 +34,6 @@ from parflex.robot.robot import Robot
 T = TypeVar("T")
 RECORDS = 20_000  # hashes of records in memory: a robot with long beams has thousands
 LEFT_OUT = ("file", "diagnostics")  # of a robot: where it came from changes no program
-MANY, FUNCTIONS = "instructions", "functions"  # of a program
 UNUSED = {"motions", "reference", "title"}  # of its description: neither does how it is to move, or what is said of it
 PLAIN = frozenset({bool, int, float, str, slice, type(None)})
 VARIABLE = "PARFLEX_CACHE"
@@ -72,8 +70,8 @@ def _said(robot: Robot) -> dict[str, Any]:
 
 @functools.cache
 def _code() -> bytes:
-    """A hash of the source of this package."""
-    return _source_digest(Path(__file__).resolve().parent.parent)
+    """A hash of the source of this package, and the version of Python, by which pickles may differ."""
+    return _source_digest(Path(__file__).resolve().parent.parent) + sys.version.encode()
 
 
 def _source_digest(root: Path) -> bytes:
@@ -154,95 +152,6 @@ def _feed(digest: Any, value: Any, shared: bool = False) -> None:
     digest.update(b")")
 
 
-def write_program(key: str, model: Any) -> None:
-    """Keep a model: its program, the shapes and names of its groups, and its numbers."""
-    program: Program = model.program
-    parts = [pack(subprogram.instructions) for subprogram in (program, *program.functions)]
-    for subprogram, data in zip((program, *program.functions), parts, strict=True):
-        subprogram.found["digest"] = hashlib.sha256(data).hexdigest()  # which is asked for when it is compiled
-    content = {
-        "programs": [_head(subprogram) for subprogram in (program, *program.functions)],
-        MANY: [
-            {"count": len(subprogram.instructions), "digest": subprogram.found["digest"], "bytes": len(data)}
-            for subprogram, data in zip((program, *program.functions), parts, strict=True)
-        ],
-        "inputs": model.inputs,
-        "outputs": model.outputs,
-        "parameters": model.parameters,
-        "labels": model.labels,
-        "sample": {name: value.tolist() for name, value in model.sample.items()},
-        "signals": model.signals,
-        "about": model.about,
-        "counts": program.known_counts,
-    }
-    head = json.dumps(content, separators=(",", ":")).encode()  # without a line break
-    write_bytes(key, b"".join([head, b"\n", *parts]))
-
-
-def _head(program: Program) -> dict[str, Any]:
-    """All but its instructions and functions."""
-    return {
-        field.name: getattr(program, field.name)
-        for field in fields(program)
-        if field.init and field.name not in (MANY, FUNCTIONS)
-    }
-
-
-def read_program(key: str) -> dict[str, Any] | None:
-    """What a model is made of, if it was kept."""
-    data = read_bytes(key)
-    if data is None:
-        return None
-    head, _, instructions = data.partition(b"\n")
-    content = json.loads(head)
-    programs, start = [], 0
-    for attributes, packed in zip(content["programs"], content[MANY], strict=True):
-        part = instructions[start : start + packed["bytes"]]
-        start += packed["bytes"]
-        arguments = {name: _rows(value) for name, value in attributes.items()}
-        programs.append(Program(**arguments, instructions=PackedInstructions(packed["count"], packed["digest"], part)))
-    program = replace(programs[0], functions=tuple(programs[1:]))
-    counts = content.get("counts")
-    program = program if counts is None else program.with_counts(counts)
-    return {
-        "name": program.name,
-        "program": program,
-        "inputs": {name: tuple(shape) for name, shape in content["inputs"].items()},
-        "outputs": {name: tuple(shape) for name, shape in content["outputs"].items()},
-        "parameters": content["parameters"],
-        "labels": content["labels"],
-        "sample": {name: np.array(value, dtype=float) for name, value in content["sample"].items()},
-        "signals": content["signals"],
-        "about": content["about"],
-    }
-
-
-def _rows(value: Any) -> Any:
-    """A list of names, or of rows, as tuples: there may be a hundred thousand."""
-    if not isinstance(value, list):
-        return value
-    return tuple(map(tuple, value)) if value and isinstance(value[0], list) else tuple(value)
-
-
-def program_to_plain(program: Program | None) -> dict[str, Any] | None:
-    """A short program as JSON has it, for those who keep it among other things."""
-    return (
-        None
-        if program is None
-        else {field.name: getattr(program, field.name) for field in fields(program) if field.init}
-    )
-
-
-def program_from_plain(content: Mapping[str, Any] | None) -> Program | None:
-    """The program that was written so."""
-    return None if content is None else Program(**{name: as_tuples(value) for name, value in content.items()})
-
-
-def as_tuples(value: Any) -> Any:
-    """Lists, as JSON has them, as tuples."""
-    return tuple(as_tuples(entry) for entry in value) if isinstance(value, list) else value
-
-
 def cache_folder() -> Path | None:
     """Return the folder of the cache; `PARFLEX_CACHE=off` means none."""
     chosen = os.environ.get(VARIABLE)
@@ -300,25 +209,15 @@ def write_bytes(key: str, data: bytes) -> None:
         _warn(place, f"{error.message}; set {VARIABLE} to a writable folder or to 'off'")
 
 
-def stored(
-    key: str | None,
-    build: Callable[[], T],
-    to_json: Callable[[Any], Any] = lambda value: value,
-    from_json: Callable[[Any], Any] = lambda content: content,
-) -> T:
-    """Return the value on disk under a key; the first call builds and writes the value.
-
-    The key None stores nothing. The value None is stored as such, without the two conversions.
-    """
+def stored(key: str | None, build: Callable[[], T]) -> T:
+    """Return the value on disk under a key; the first call builds and writes the value. None stores nothing."""
     data = None if key is None else read_bytes(key)
     if data is not None:
-        content = json.loads(data)
-        result: Any = None if content is None else from_json(content)
+        result: T = pickle.loads(data)
         return result
     value = build()
     if key is not None:
-        content = None if value is None else to_json(value)
-        write_bytes(key, json.dumps(content, separators=(",", ":")).encode())
+        write_bytes(key, pickle.dumps(value))
     return value
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from parflex.codegen.program import Program, workspace_places
+from parflex.codegen.program import Program
 from parflex.codegen.signals_table import Signal
+from parflex.codegen.simd_plan import Layout
 from parflex.codegen.source_files import MARK, array_entries, heading, identifier, index_names
 from parflex.robot.states import OPEN, SINGLE
 
@@ -46,7 +47,7 @@ def _header(program: Program, name: str, float32: bool, signals: Sequence[Signal
     counts = program.counts()
     first, *more = heading(program, about)
     setup, main = program.split() if program.parameters else (None, program)
-    work = _work(main)
+    work = _work(_layout(main))
     lines = [
         f"/* {first}",
         *(f" * {line}" for line in more),
@@ -176,15 +177,24 @@ def _source(program: Program, name: str, float32: bool) -> str:
     return "\n".join(lines)
 
 
-def _statements(program: Program, writer: _Writer, indices: range, real: str, places: Mapping[int, int]) -> list[str]:
+def _layout(program: Program) -> Layout:
+    """Pieces of a program, and places of the values that they hand on."""
+    return Layout(program, 1, limits=(2 * CHUNK, CHUNK))
+
+
+def _work(layout: Layout) -> int:
+    """Numbers of workspace that a program needs; none if it is one function."""
+    return max(layout.size, 1) if len(layout.pieces) > 1 else 0
+
+
+def _statements(layout: Layout, piece: int, writer: _Writer, real: str) -> list[str]:
     """A line for each value with a name; terms of sums stand in the line of the sum, unless another piece has it."""
     lines = []
-    within = program.within() - set(places)
-    for index in indices:
-        operation, *arguments = program.instructions[index]
-        if operation == "const":
-            continue
-        value = writer.base + index
+    rows, base = layout.plan.rows, layout.base
+    within = layout.program.within() - {rows[row].lanes[0] for row in layout.places}
+    for row in layout.pieces[piece]:
+        value = rows[row].lanes[0]
+        operation, *arguments = layout.program.instructions[value - base]
         kind = "int" if operation == "greater" else real
         cast = f"({real})(" if operation == "sign" else ""
         text = writer.expression(operation, [writer.where[k] for k in arguments])
@@ -193,29 +203,29 @@ def _statements(program: Program, writer: _Writer, indices: range, real: str, pl
             continue
         lines.append(f"  const {kind} v{value} = {cast}{text}{')' if cast else ''};")
         writer.where[value] = f"v{value}"
+    for row in layout.pieces[piece]:
+        if row in layout.places:
+            value, place = rows[row].lanes[0], f"w[{layout.places[row]}]"
+            lines.append(f"  {place} = {writer.where[value]};")
+            writer.where[value] = place
+    if piece == len(layout.pieces) - 1:
+        lines += [f"  y[{k}] = {writer.where[value]};" for k, (_, value) in enumerate(layout.program.outputs)]
     return lines
 
 
 def _functions(program: Program, name: str, real: str, float32: bool) -> list[str]:
     """The function of a program; long ones are cut into pieces that hand on values in a workspace."""
-    writer = _Writer(program, float32)
-    end = len(program.instructions)
+    writer, layout = _Writer(program, float32), _layout(program)
     extra = f", const {real} *s" if program.parameters else ""
-    if not _work(program):
-        body = _statements(program, writer, range(end), real, {})
-        results = [f"  y[{k}] = {writer.where[value]};" for k, (_, value) in enumerate(program.outputs)]
+    if len(layout.pieces) == 1:
+        body = _statements(layout, 0, writer, real)
         head = f"{_kind(program)} {name}(const {real} *x{extra}, {real} *y) {{"
-        return [head, *_unused(program), *body, *results, *_return_statement(program), "}", ""]
-    return _chunked_functions(program, writer, name, real, extra)
+        return [head, *_unused(program), *body, *_return_statement(program), "}", ""]
+    return _chunked_functions(layout, writer, name, real, extra)
 
 
 def _return_statement(program: Program) -> list[str]:
     return [] if program.status is None else [f"  return (int)y[{program.status}];"]
-
-
-def _work(program: Program) -> int:
-    """Numbers of workspace that a program needs; none if it is one function."""
-    return max(workspace_places(program, CHUNK)[1], 1) if len(program.instructions) > 2 * CHUNK else 0
 
 
 def _unused(program: Program) -> list[str]:
@@ -229,29 +239,21 @@ def _unused(program: Program) -> list[str]:
     return lines if program.outputs else [*lines, "  (void)y;"]
 
 
-def _chunked_functions(program: Program, writer: _Writer, name: str, real: str, extra: str) -> list[str]:
+def _chunked_functions(layout: Layout, writer: _Writer, name: str, real: str, extra: str) -> list[str]:
     """A function for each piece, one that calls them in turn, and one that has the workspace on its stack.
 
     So the stack holds the values of one piece at a time, and the workspace may lie elsewhere. Pieces are called from a
     table: compilers put functions that are called by name and once back together.
     """
-    end = len(program.instructions)
-    places, size = workspace_places(program, CHUNK)
-    starts = list(range(0, end, CHUNK))
+    starts, program = range(len(layout.pieces)), layout.program
     arguments = f"(const {real} *x{extra}, {real} *w, {real} *y)"
     call_arguments = f"(x{', s' if extra else ''}, w, y)"
     silence = ["  (void)x;", *(["  (void)s;"] if extra else []), "  (void)w;", "  (void)y;"]
     lines: list[str] = []
-    for number, start in enumerate(starts):
-        body = _statements(program, writer, range(start, min(start + CHUNK, end)), real, places)
-        for value in range(writer.base + start, writer.base + start + CHUNK):
-            if value in places:
-                body.append(f"  w[{places[value]}] = {writer.where[value]};")
-                writer.where[value] = f"w[{places[value]}]"
-        if number == len(starts) - 1:
-            body += [f"  y[{k}] = {writer.where[value]};" for k, (_, value) in enumerate(program.outputs)]
+    for number in starts:
+        body = _statements(layout, number, writer, real)
         lines += [f"static void {name}_{number}{arguments} {{", *silence, *body, "}", ""]
-    table = ", ".join(f"{name}_{number}" for number in range(len(starts)))
+    table = ", ".join(f"{name}_{number}" for number in starts)
     kind = _kind(program)
     return [
         *lines,
@@ -263,7 +265,7 @@ def _chunked_functions(program: Program, writer: _Writer, name: str, real: str, 
         "}",
         "",
         f"{kind} {name}(const {real} *x{extra}, {real} *y) {{",
-        f"  {real} w[{max(size, 1)}];",
+        f"  {real} w[{_work(layout)}];",
         f"  {'' if kind == 'void' else 'return '}{name}_in{call_arguments};",
         "}",
         "",

@@ -6,32 +6,27 @@ for up to eight legs. Long programs are cut into pieces, which hand on values in
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from struct import pack
 
-from parflex.codegen.llvm_lines import POINTER, Lines, atan2, sin_cos
+from parflex.codegen.llvm_lines import Lines, atan2, sin_cos
 from parflex.codegen.program import Program, function_number, is_call, is_pick
 from parflex.codegen.simd_plan import (
     HOLE,
     LOAD,
     WIDTH,
     Lanes,
-    SimdPlan,
+    Layout,
     SimdRow,
     contiguous,
     lane_values,
     output_rows,
-    scalar_plan,
     simd_pays,
-    simd_plan,
 )
 
-WHOLE = 3000  # instructions that are one function: cuts cost stores and loads
-CHUNK = 1000  # of one function of a longer program: LLVM's time grows faster than the length of a function
-PIECE = 240  # of one function for many lanes: longer ones keep their values worse, and a step takes a third longer
 SIDE_BY_SIDE = 4  # values that are copied at once: each of them alone takes four lines
-KERNEL_PARAMETERS = f"({POINTER} %x, {POINTER} %y, i64 %count, {POINTER} %work)"
+KERNEL_PARAMETERS = "(ptr %x, ptr %y, i64 %count, ptr %work)"
 ACCESS = {"pair": "rows", "many": "columns"}  # how inputs and outputs lie, if not one behind the other
 BINARY = {
     **{"add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract", "div": "fdiv"},
@@ -52,7 +47,7 @@ def build_module(program: Program, *machines: tuple[str, int]) -> tuple[str, int
     parts: list[str] = []
     size = 0
     for word, lanes in machines:
-        layout = _Layout(program, lanes, ACCESS.get(word, ""), legs=word == "one" and simd_pays(program))
+        layout = Layout(program, lanes, ACCESS.get(word, ""), legs=word == "one" and simd_pays(program))
         size = layout.size
         parts += _kernel(layout, "lanes" if word == "many" else f"{word}_in", declared)
         parts += [_loop(lanes)] if word == "many" else []
@@ -61,98 +56,7 @@ def build_module(program: Program, *machines: tuple[str, int]) -> tuple[str, int
     return "\n".join([*parts, *sorted(declared)]) + "\n", size
 
 
-class _Layout:
-    """Pieces of a program, and places in its workspace: values of other pieces, outputs and arguments of calls.
-
-    A place holds one value of all `lanes`. It is free again in the pieces after the last one that reads it.
-    """
-
-    def __init__(self, program: Program, lanes: int, access: str = "", legs: bool = False) -> None:
-        self.program, self.lanes, self.access, self.base = program, lanes, access, len(program.inputs)
-        self.plan: SimdPlan = simd_plan(program) if legs else scalar_plan(program)
-        self.wide = {function_number(row.operation) for row in self.plan.rows if row.wide and is_call(row.operation)}
-        self.functions = [
-            _Layout(function, WIDTH if number in self.wide else lanes)
-            for number, function in enumerate(program.functions)
-        ]
-        self.pieces, self.piece_of = self._cut()
-        self.reads = self._last_reads()
-        self.places, self.arguments = self._allocated()
-        self.inner = self.arguments + self._each(self.wide) * max((f.base for f in self.functions), default=0)
-        within = (self._each({number} & self.wide) * function.size for number, function in enumerate(self.functions))
-        self.size: int = self.inner + max(within, default=0)
-
-    @staticmethod
-    def _each(wide: object) -> int:
-        return WIDTH if wide else 1
-
-    def each(self, row: SimdRow) -> int:
-        """Return places of one value of a row."""
-        return self._each(row.wide or (is_call(row.operation) and function_number(row.operation) in self.wide))
-
-    def _cut(self) -> tuple[list[list[int]], list[int]]:
-        """Return rows of each piece, and the piece of each row."""
-        limit = WHOLE if len(self.program.instructions) <= WHOLE else CHUNK
-        limit = PIECE if self.lanes > 2 and not self.functions else limit
-        pieces: list[list[int]] = [[]]
-        piece_of, length = [], 0
-        for number, row in enumerate(self.plan.rows):
-            if length >= limit:
-                pieces.append([])
-                length = 0
-            length += 1 + (len(row.operands) if row.wide or is_call(row.operation) else 0)  # these are copied
-            pieces[-1].append(number)
-            piece_of.append(len(pieces) - 1)
-        return pieces, piece_of
-
-    def _last_reads(self) -> dict[int, int]:
-        """Return the last piece that reads a row: of calls any, of others one that is not their own."""
-        rows, place, instructions = self.plan.rows, self.plan.place, self.program.instructions
-        last_reads: dict[int, int] = {}
-
-        def read(k: int, piece: int) -> None:
-            word, *arguments = instructions[k - self.base] if k >= self.base else (LOAD,)
-            if word == "const" or (k < self.base and k not in place):
-                return
-            row, _ = place[arguments[0] if is_pick(word) else k]
-            if is_pick(word) or k < self.base or self.piece_of[row] != piece:
-                last_reads[row] = max(last_reads.get(row, 0), piece)
-
-        for piece, numbers in enumerate(self.pieces):
-            for k in {k for number in numbers for operand in rows[number].operands for k in operand} - {HOLE}:
-                read(k, piece)
-        for k in {k for _, k in self.program.outputs}:
-            read(k, len(self.pieces) - 1)
-        for number, row in enumerate(rows):
-            if is_call(row.operation):  # written even where nothing is read
-                last_reads.setdefault(number, self.piece_of[number])
-        return last_reads
-
-    def _allocated(self) -> tuple[dict[int, int], int]:
-        """Return places by row, and their number."""
-        places: dict[int, int] = {}
-        free: dict[int, list[int]] = defaultdict(list)  # by size
-        ending: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        start = 0
-        for number, rows in enumerate(self.pieces):
-            for size, place in ending[number - 1]:
-                free[size].append(place)
-            for row_number in (row for row in rows if row in self.reads):
-                row = self.plan.rows[row_number]
-                values = (
-                    len(self.functions[function_number(row.operation)].program.outputs) if is_call(row.operation) else 1
-                )
-                size = self.each(row) * values
-                size = -(-size // WIDTH) * WIDTH if size > 1 else 1
-                if not free[size]:
-                    free[size] += range(start, start + WIDTH) if size == 1 else [start]  # a line of the cache
-                    start += max(size, WIDTH)
-                places[row_number] = free[size].pop()
-                ending[self.reads[row_number]].append((size, places[row_number]))
-        return places, start
-
-
-def _kernel(layout: _Layout, name: str, declared: set[str], linkage: str = "") -> list[str]:
+def _kernel(layout: Layout, name: str, declared: set[str], linkage: str = "") -> list[str]:
     """Return the function of a program, those that it calls, and one for each of its pieces if it is long."""
     functions = enumerate(layout.functions)
     parts = [text for k, inner in functions for text in _kernel(inner, f"{name}_function{k}", declared, "internal ")]
@@ -169,7 +73,7 @@ def _kernel(layout: _Layout, name: str, declared: set[str], linkage: str = "") -
 class _Piece:
     """Write one piece of a program."""
 
-    def __init__(self, layout: _Layout, number: int, name: str, declared: set[str]) -> None:
+    def __init__(self, layout: Layout, number: int, name: str, declared: set[str]) -> None:
         self.layout, self.plan, self.number, self.name = layout, layout.plan, number, name
         self.program, self.base, self.lanes = layout.program, layout.base, layout.lanes
         self.one, self.all = Lines(layout.lanes, declared), Lines(WIDTH, declared)
@@ -218,8 +122,8 @@ class _Piece:
         layout, function = self.layout, function_number(row.operation)
         self._put(row.operands, "%work", layout.arguments, function in layout.wide)
         starts = (layout.arguments, layout.places[number], layout.inner)
-        x, y, work = (self.one.address("%work", self._offset(start))[1] for start in starts)
-        arguments = f"{POINTER} {x}, {POINTER} {y}, i64 1, {POINTER} {work}"
+        x, y, work = (self.one.address("%work", self._offset(start)) for start in starts)
+        arguments = f"ptr {x}, ptr {y}, i64 1, ptr {work}"
         self.one.call(f"@{self.name}_function{function}", arguments)
 
     def _put(self, operands: Sequence[Lanes], array: str, start: int, wide: bool) -> None:
@@ -415,7 +319,7 @@ def _function_text(name: str, lines: list[str], linkage: str, quick: bool = Fals
 def _with_stack_workspace(name: str, work: int, called: str = "", count: str = "%count") -> str:
     """Return the function without the last argument, with its workspace on the stack."""
     arguments = KERNEL_PARAMETERS.replace("%count", count)
-    return f"""define void @{name}({POINTER} %x, {POINTER} %y, i64 %count) {{
+    return f"""define void @{name}(ptr %x, ptr %y, i64 %count) {{
   %work = alloca double, i32 {max(work, 1)}, align 64
   call void @{called or name}_in{arguments}
   ret void
@@ -431,9 +335,9 @@ entry:
   br i1 %some, label %body, label %done
 body:
   %k = phi i64 [ 0, %entry ], [ %following, %body ]
-  %from = getelementptr double, {POINTER} %x, i64 %k
-  %to = getelementptr double, {POINTER} %y, i64 %k
-  call void @lanes({POINTER} %from, {POINTER} %to, i64 %count, {POINTER} %work)
+  %from = getelementptr double, ptr %x, i64 %k
+  %to = getelementptr double, ptr %y, i64 %k
+  call void @lanes(ptr %from, ptr %to, i64 %count, ptr %work)
   %following = add i64 %k, {lanes}
   %more = icmp slt i64 %following, %count
   br i1 %more, label %body, label %done

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from parflex.codegen.program import Program
+from parflex.codegen.program import OPERATORS, Program
 from parflex.codegen.signals_table import Signal
 from parflex.codegen.source_files import heading, identifier
 from parflex.errors import InputError, did_you_mean
@@ -19,33 +19,6 @@ DIALECTS: dict[str, tuple[str, str, tuple[str, ...]]] = {  # module, its short n
     "casadi": ("casadi", "ca", ("sqrt", "sin", "cos", "fabs", "sign", "if_else", "atan2")),
     "sympy": ("sympy", "sp", ("sqrt", "sin", "cos", "Abs", "sign", "Piecewise", "atan2")),
 }
-
-
-def run(program: Program, inputs: Sequence[Any], functions: dict[str, Any]) -> list[Any]:
-    """The outputs for given inputs; `functions` computes the operations on whatever the inputs are."""
-    values: list[Any] = list(inputs)
-    program = program.inlined()
-    for operation, *arguments in program.instructions:
-        if operation == "const":
-            values.append(arguments[0])
-            continue
-        a = [values[k] for k in arguments]
-        match operation:
-            case "add":
-                values.append(a[0] + a[1])
-            case "sub":
-                values.append(a[0] - a[1])
-            case "mul":
-                values.append(a[0] * a[1])
-            case "div":
-                values.append(a[0] / a[1])
-            case "neg":
-                values.append(-a[0])
-            case "greater":
-                values.append(a[0] > a[1])
-            case _:
-                values.append(functions[operation](*a))
-    return [values[k] for _, k in program.outputs]
 
 
 def library_of(target: str) -> Any:
@@ -64,7 +37,7 @@ def functions_of(target: str) -> dict[str, Any]:
     """Functions of a target's library for `run`."""
     library = library_of(target)
     names = DIALECTS[target][2]
-    functions = {function: getattr(library, name) for function, name in zip(FUNCTIONS, names, strict=True)}
+    functions = OPERATORS | {function: getattr(library, name) for function, name in zip(FUNCTIONS, names, strict=True)}
     if target == "sympy":
         functions["select"] = lambda condition, a, b: library.Piecewise((a, condition), (b, True))
     return functions

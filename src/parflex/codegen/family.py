@@ -45,24 +45,21 @@ def family_model(robot: Robot, other: Robot, name: str, friction_width: float = 
     options = Options(friction_width=friction_width)
     nominal = {} if robot.tree.elastic else variable_numbers(robot)
     varied = [] if robot is other else differing_numbers(nominal, variable_numbers(other))
-    key = cache.key_of(robot, "family", name, varied, options)
-    stored = cache.read_program(key) if key is not None else None
-    if stored is not None:
-        return Model(**stored)
-    tracer = Tracer()
-    outputs, labels = _traced(tracer, prepared_robot(robot, name, options), varied, name, options)
-    program = make_program(tracer.graph, f"{robot.name}_{name}_family", outputs, varied, OPERATOR_LIMIT)
-    model = Model(
-        program.name,
-        program,
-        {group: symbols.shape for group, symbols in tracer.inputs.items()},
-        {group: np.shape(values) for group, values in outputs.items()},
-        {word: nominal[word] for word in varied},
-        labels,
-    )
-    if key is not None:
-        cache.write_program(key, model)
-    return model
+
+    def build() -> Model:
+        tracer = Tracer()
+        outputs, labels = _traced(tracer, prepared_robot(robot, name, options), varied, name, options)
+        program = make_program(tracer.graph, f"{robot.name}_{name}_family", outputs, varied, OPERATOR_LIMIT)
+        return Model(
+            program.name,
+            program,
+            {group: symbols.shape for group, symbols in tracer.inputs.items()},
+            {group: np.shape(values) for group, values in outputs.items()},
+            {word: nominal[word] for word in varied},
+            labels,
+        )
+
+    return cache.stored(cache.key_of(robot, "family", name, varied, options), build)
 
 
 def member_model(model: Model, robot: Robot) -> Model:

@@ -21,9 +21,9 @@ from parflex.codegen import cache
 from parflex.codegen.program import Program
 
 Array = np.ndarray
-BLOCK = 16  # times all lanes: rows of which inputs and outputs stay in the cache
 WRITERS = ("emit_llvm", "llvm_lines", "program", "simd_plan")  # modules that write machine code
-ROWS = 16  # of all lanes, that `write` hands over at a time
+ROWS = 16  # of all lanes, that are computed at a time: their inputs and outputs stay in the cache
+NO_CONSTANTS = np.zeros(0)
 
 
 @lru_cache(maxsize=1)
@@ -78,10 +78,12 @@ class Kernel:
     def __init__(self, program: Program, opt: int = 2) -> None:
         self.program, self.opt = program, opt  # 0: compiled five times as fast, for what is called seldom
         self.lanes = host_target()[-1]
-        self._single: list[tuple[Any, ...]] = []  # buffers of one row that no call uses
-        self._several: list[tuple[Any, ...]] = []  # and of several rows
+        self._buffers: dict[int, list[tuple[Any, ...]]] = {}  # of so many rows, those that no call uses
         self._halves: dict[str, _KernelCode] = {}
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> Any:
+        return Kernel, (self.program, self.opt)  # machine code stays on its machine: it is read from the cache
 
     def half(self, name: str) -> _KernelCode:
         """The machine code of `one`, of `pair` or of `many`."""
@@ -107,83 +109,56 @@ class Kernel:
 
     def one(self, x: Array) -> Array:
         """Outputs for one vector of inputs."""
-        x = np.ascontiguousarray(x, dtype=float)
-        y = np.empty(len(self.program.outputs))
-        work = self._workspace("one", 1)
-        self.half("one").call(x.ctypes.data, y.ctypes.data, 1, work.ctypes.data if work is not None else None)
-        return y
+        return self.write(np.asarray(x, dtype=float), NO_CONSTANTS, np.empty(len(self.program.outputs)))
 
     def many(self, x: Array) -> Array:
         """Outputs (count x outputs) for rows of inputs (count x inputs), several lanes at a time."""
-        count, rows = len(x), self.lanes * BLOCK
-        result = np.empty((count, len(self.program.outputs)))
-        for start in range(0, count, rows):
-            part = x[start : start + rows]
-            result[start : start + rows] = self.columns(self.padded(part))[:, : len(part)].T
-        return result
-
-    def padded(self, x: Array) -> Array:
-        """Rows of inputs as columns, filled up to full lanes by the last one."""
-        count = len(x)
-        columns = np.empty((x.shape[1], -(-count // self.lanes) * self.lanes))
-        columns[:, :count] = x.T
-        columns[:, count:] = columns[:, count - 1 : count] if count else 0.0
-        return columns
+        return self.write(x, NO_CONSTANTS, np.empty((len(x), len(self.program.outputs))))
 
     def columns(self, columns: Array) -> Array:
-        """Outputs (outputs x count) for columns of inputs (inputs x count) as `padded` makes them."""
+        """Outputs (outputs x count) for columns of inputs (inputs x count), with full lanes."""
         assert columns.flags.c_contiguous and columns.shape[1] % self.lanes == 0
-        result = np.empty((len(self.program.outputs), columns.shape[1]))
-        work = self._workspace("many", self.lanes)
-        place = work.ctypes.data if work is not None else None
-        self.half("many").call(columns.ctypes.data, result.ctypes.data, columns.shape[1], place)
+        result, code = np.empty((len(self.program.outputs), columns.shape[1])), self.half("many")
+        # what a long program works in is not on the stack, which may be small, nor shared, since calls may overlap
+        work = np.empty(max(1, code.work * self.lanes))
+        code.call(columns.ctypes.data, result.ctypes.data, columns.shape[1], work.ctypes.data)
         return result
 
-    def write(self, x: Array, constants: Array, out: Array) -> None:
+    def write(self, x: Array, constants: Array, out: Array) -> Array:
         """Outputs for a row of inputs, or for rows, written into `out`; `constants` stand behind each row.
 
         Rows go through buffers that are kept, several lanes at a time: once they are there nothing is allocated.
         """
-        single = x.ndim == 1
-        pool = self._single if single else self._several
-        try:
-            buffers = pool.pop()
-        except IndexError:  # the first call, or other threads have them all
-            buffers = self._buffers(1 if single else self.lanes * ROWS)
-        inputs, outputs, pointers, run = buffers[:4]
-        width = x.shape[-1]
-        if len(constants):
+        width, single = x.shape[-1], x.ndim == 1
+        rows, results = (x[None], out[None]) if single else (x, out)
+        for start in range(0, len(rows), ROWS * self.lanes):
+            count = min(len(rows) - start, ROWS * self.lanes)
+            size = 1 if single else -(-count // self.lanes) * self.lanes
+            pool = self._buffers.setdefault(size, [])
+            try:
+                buffers = pool.pop()
+            except IndexError:  # the first call, or other threads have them all
+                buffers = self._new_buffers(size)
+            inputs, outputs, pointers, run = buffers[:4]
+            inputs[:width, :count] = rows[start : start + count].T
+            inputs[:width, count:] = inputs[:width, count - 1 : count]
             inputs[width:] = constants[:, None]
-        if single:
-            inputs[:width, 0] = x
             run(*pointers)
-            out[...] = outputs[:, 0]
-        else:
-            lanes = inputs.shape[1]
-            for start in range(0, len(x), lanes):
-                rows = min(lanes, len(x) - start)
-                inputs[:width, :rows] = x[start : start + rows].T
-                run(*pointers)
-                out[start : start + rows] = outputs[:, :rows].T
-        pool.append(buffers)
+            results[start : start + count] = outputs[:, :count].T
+            pool.append(buffers)
+        return out
 
-    def _buffers(self, lanes: int) -> tuple[Any, ...]:
+    def _new_buffers(self, lanes: int) -> tuple[Any, ...]:
         """Columns of inputs, columns of outputs, and what the function is called with."""
         inputs, outputs = np.zeros((len(self.program.inputs), lanes)), np.empty((len(self.program.outputs), lanes))
-        name = "many" if lanes > 1 else "one"
-        work = np.empty(max(1, self.half(name).work * (self.lanes if lanes > 1 else 1)))
+        code = self.half("many" if lanes > 1 else "one")
+        work = np.empty(max(1, code.work * lanes))
         x, y, w = (ctypes.c_void_p(array.ctypes.data) for array in (inputs, outputs, work))
-        pointers = (x, y, ctypes.c_int64(lanes), w)
-        return inputs, outputs, pointers, self.half(name).call, work
+        return inputs, outputs, (x, y, ctypes.c_int64(lanes), w), code.call, work
 
     def workspace(self, name: str = "many") -> Array:
         """For other compiled code that calls `many_in`, or `lanes_in`."""
         return aligned_zeros((max(1, self.half(name).work), self.lanes))
-
-    def _workspace(self, name: str, lanes: int) -> Array | None:
-        """What a long program works in: not on the stack, which may be small, nor shared, since calls may overlap."""
-        work = self.half(name).work
-        return np.empty(work * lanes) if work else None
 
 
 class _KernelCode:

@@ -11,36 +11,22 @@ from __future__ import annotations
 
 from struct import pack
 
-from llvmlite import ir
-
-# the text of a pointer is that of the installed LLVM: younger ones know one kind of pointer alone
-POINTER = str(ir.DoubleType().as_pointer())
-
-# a loop of our own: names of LLVM's functions that copy depend on its version
-COPY = """define internal void @copy_{lanes}({array} %to, {array} %from, i64 %count) {{
+# a loop of our own, so that kernels call no library
+COPY = """define internal void @copy_{lanes}(ptr %to, ptr %from, i64 %count) {{
 entry:
   br label %body
 body:
   %k = phi i64 [ 0, %entry ], [ %following, %body ]
-  %a = getelementptr double, {array} %from, i64 %k
-  %b = getelementptr double, {array} %to, i64 %k
-  %from_here = bitcast {array} %a to {pointer}
-  %to_here = bitcast {array} %b to {pointer}
-  %x = load {kind}, {pointer} %from_here, align 8
-  store {kind} %x, {pointer} %to_here, align 8
+  %a = getelementptr double, ptr %from, i64 %k
+  %b = getelementptr double, ptr %to, i64 %k
+  %x = load {kind}, ptr %a, align 8
+  store {kind} %x, ptr %b, align 8
   %following = add i64 %k, {lanes}
   %more = icmp slt i64 %following, %count
   br i1 %more, label %body, label %done
 done:
   ret void
 }}"""
-
-
-def pointer_to(kind: str) -> str:
-    """The type of a pointer."""
-    return "ptr" if POINTER == "ptr" else f"{kind}*"
-
-
 ROUNDING = 1.5 * 2.0**52  # a double of this size has no bits behind the point
 
 # pi/2 in three parts, each the rounded rest of the one before
@@ -86,6 +72,7 @@ class Lines:
             kind if lanes == 1 else f"<{lanes} x {kind}>" for kind in ("double", "i1", "i64")
         )
         self.lines: list[str] = []
+        self._places: dict[tuple[str, str], str] = {}
 
     def new(self, text: str) -> str:
         """An instruction with a value."""
@@ -131,51 +118,46 @@ class Lines:
         """The same bits as another type."""
         return self.new(f"bitcast {source} {a} to {target}")
 
-    def address(self, array: str, offset: str) -> tuple[str, str]:
-        """The type of a pointer to values, and the place that lies `offset` doubles behind the start of an array."""
-        place = self.new(f"getelementptr double, {POINTER} {array}, i64 {offset}")
-        pointer = pointer_to(self.real)
-        return pointer, place if pointer == POINTER else self.cast(place, POINTER, pointer)
+    def address(self, array: str, offset: str) -> str:
+        """The place that lies `offset` doubles behind the start of an array; lines without branches write it once."""
+        place = self._places.get((array, offset))
+        if place is None:
+            place = self._places[array, offset] = self.new(f"getelementptr double, ptr {array}, i64 {offset}")
+        return place
 
     def load(self, array: str, offset: str) -> str:
         """The values at a place of an array."""
-        pointer, place = self.address(array, offset)
-        return self.new(f"load {self.real}, {pointer} {place}, align 8")
+        return self.new(f"load {self.real}, ptr {self.address(array, offset)}, align 8")
 
     def store(self, value: str, array: str, offset: str) -> None:
         """Write values to a place of an array."""
-        pointer, place = self.address(array, offset)
-        self.lines.append(f"  store {self.real} {value}, {pointer} {place}, align 8")
+        place = self.address(array, offset)
+        self.lines.append(f"  store {self.real} {value}, ptr {place}, align 8")
 
     def second_row(self, array: str, size: int) -> str:
         """Where the numbers of the second lane begin, `%count` rows of this size behind the first."""
-        return self.new(f"getelementptr double, {POINTER} {array}, i64 {self.new(f'mul i64 %count, {size}')}")
+        return self.address(array, self.new(f"mul i64 %count, {size}"))
 
     def load_both(self, first: str, second: str, offset: int) -> str:
         """Two lanes from one place of two arrays."""
         both = "undef"
         for lane, array in enumerate((first, second)):
-            place = self.new(f"getelementptr double, {POINTER} {array}, i64 {offset}")
-            element = self.new(f"load double, {POINTER} {place}, align 8")
+            element = self.new(f"load double, ptr {self.address(array, str(offset))}, align 8")
             both = self.new(f"insertelement {self.real} {both}, double {element}, i32 {lane}")
         return both
 
     def store_both(self, value: str, first: str, second: str, offset: int) -> None:
         """Write two lanes to one place of two arrays."""
         for lane, array in enumerate((first, second)):
-            place = self.new(f"getelementptr double, {POINTER} {array}, i64 {offset}")
+            place = self.address(array, str(offset))
             element = self.new(f"extractelement {self.real} {value}, i32 {lane}")
-            self.lines.append(f"  store double {element}, {POINTER} {place}, align 8")
+            self.lines.append(f"  store double {element}, ptr {place}, align 8")
 
     def copy(self, to: str, to_offset: str, source: str, source_offset: str, count: int) -> None:
         """Copy values that lie side by side from one array to another; offsets in doubles."""
-        pointer = pointer_to(self.real)
-        self.declared.add(COPY.format(lanes=self.lanes, array=POINTER, pointer=pointer, kind=self.real))
-        target, begin = (
-            self.new(f"getelementptr double, {POINTER} {array}, i64 {offset}")
-            for array, offset in ((to, to_offset), (source, source_offset))
-        )
-        self.call(f"@copy_{self.lanes}", f"{POINTER} {target}, {POINTER} {begin}, i64 {count * self.lanes}")
+        self.declared.add(COPY.format(lanes=self.lanes, kind=self.real))
+        target, begin = self.address(to, to_offset), self.address(source, source_offset)
+        self.call(f"@copy_{self.lanes}", f"ptr {target}, ptr {begin}, i64 {count * self.lanes}")
 
     def call(self, function: str, arguments: str) -> None:
         """Call a function without a value."""

@@ -7,9 +7,8 @@ from typing import Any
 
 from parflex.codegen.loop_compiler import Assign, Call, If, Leave, Loop, Native, Node, Return, TypedFunction, TypedLoop
 from parflex.codegen.loop_types import FLAG, REAL, WHOLE, ArrayKind, Kind, RecordKind
-from parflex.codegen.source_files import KEYWORDS
+from parflex.codegen.source_files import RESERVED
 
-RESERVED = frozenset(KEYWORDS.split())
 MOST_AXES = 4
 OPERATORS = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",

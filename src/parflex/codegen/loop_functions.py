@@ -24,7 +24,7 @@ import numpy as np
 
 from parflex.codegen import cache as disk_cache
 from parflex.codegen.llvm_jit import execution_engine, host_target, target_machine
-from parflex.codegen.llvm_lines import Lines, pointer_to
+from parflex.codegen.llvm_lines import Lines
 from parflex.codegen.loop_compiler import Native
 from parflex.codegen.loop_llvm import LoopModule
 from parflex.codegen.loop_types import FLAG, REAL, ArrayKind, CompiledRecord, Kind, kind_of, signature
@@ -141,18 +141,11 @@ def _machine_code(text: str, wide: bool = True, speed: int = SPEED) -> bytes:
     machine = target_machine(speed)
     module = llvm.parse_assembly(text)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
-    if hasattr(llvm, "create_pass_builder"):
-        tuning = llvm.create_pipeline_tuning_options(speed_level=speed)
-        tuning.loop_vectorization = wide  # of whole inverses
-        tuning.loop_unrolling = False  # no faster to run, and a fifth of the time of compilation
-        builder = llvm.create_pass_builder(machine, tuning)
-        builder.getModulePassManager().run(module, builder)
-    else:
-        manager, builder = llvm.create_module_pass_manager(), llvm.create_pass_manager_builder()
-        builder.opt_level = speed
-        builder.inlining_threshold = 225
-        builder.populate(manager)
-        manager.run(module)
+    tuning = llvm.create_pipeline_tuning_options(speed_level=speed)
+    tuning.loop_vectorization = wide  # of whole inverses
+    tuning.loop_unrolling = False  # no faster to run, and a fifth of the time of compilation
+    builder = llvm.create_pass_builder(machine, tuning)
+    builder.getModulePassManager().run(module, builder)
     return machine.emit_object(module)
 
 
@@ -174,15 +167,12 @@ class ProgramCall(Native):
     @staticmethod
     def llvm(b: Lines, arguments: list[str]) -> None:
         """Lines of the call."""
-        place = pointer_to("i8")
         address, x, y, *others = arguments
-        pointers = [x, y, *others[1:]]
-        kinds = [place, place, "i64", place][: len(pointers) + 1]
-        kind = "ptr" if place == "ptr" else f"void ({', '.join(kinds)})*"
-        function = b.new(f"inttoptr i64 {address} to {kind}")
-        x, y, *work = (b.new(f"inttoptr i64 {pointer} to {place}") for pointer in pointers)
-        values = zip(kinds, [x, y, *(others[:1] or "1"), *work], strict=True)
-        b.call(function, ", ".join(f"{text} {value}" for text, value in values))
+        pointers = (b.new(f"inttoptr i64 {pointer} to ptr") for pointer in (address, x, y, *others[1:]))
+        function, x, y, *work = pointers
+        b.call(
+            function, ", ".join([f"ptr {x}, ptr {y}, i64 {(others or '1')[0]}", *(f"ptr {place}" for place in work)])
+        )
 
     @staticmethod
     def c(arguments: list[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from parflex.codegen.llvm_jit import host_target
-from parflex.codegen.llvm_lines import Lines, pointer_to
+from parflex.codegen.llvm_lines import Lines
 from parflex.codegen.loop_compiler import Assign, Call, If, Leave, Loop, Native, Node, Return, TypedFunction, TypedLoop
 from parflex.codegen.loop_types import FLAG, REAL, WHOLE, ArrayKind, Kind, RecordKind
 
@@ -25,7 +25,7 @@ def types_of(kind: Kind) -> list[str]:
     if isinstance(kind, tuple):
         return [text for part in kind for text in types_of(part)]
     if isinstance(kind, ArrayKind):
-        return [pointer_to(kind.element)] + [WHOLE] * (2 * kind.indices)
+        return ["ptr"] + [WHOLE] * (2 * kind.indices)
     return [WHOLE if isinstance(kind, RecordKind) else kind]
 
 
@@ -113,7 +113,7 @@ class _FunctionText:
             kind = variable.kind
             if isinstance(kind, ArrayKind):
                 shape = [f"%a{k}.{axis}" for axis in range(kind.indices)]
-                parameters += [f"{pointer_to(kind.element)} %a{k}", *(f"i64 {extent}" for extent in shape)]
+                parameters += [f"ptr %a{k}", *(f"i64 {extent}" for extent in shape)]
                 parts += self._contiguous(f"%a{k}", shape)
             else:
                 parameters.append(f"{WHOLE if kind == FLAG else types_of(kind)[0]} %a{k}")
@@ -123,10 +123,10 @@ class _FunctionText:
         results = self._called(self.function, parts)
         kinds = returned if isinstance(returned, tuple) else (returned,)
         for k, (kind, result) in enumerate(zip(kinds, results, strict=True)):
-            place = b.new(f"getelementptr i64, {pointer_to(WHOLE)} %result, i64 {k}")
+            place = b.new(f"getelementptr i64, ptr %result, i64 {k}")
             word = b.new(words[kind].format(result)) if kind in words else result
-            b.lines.append(f"  store i64 {word}, {pointer_to(WHOLE)} {place}")
-        parameters.append(f"{pointer_to(WHOLE)} %result")
+            b.lines.append(f"  store i64 {word}, ptr {place}")
+        parameters.append("ptr %result")
         head = f"define void @entry_{self.function.name}({', '.join(parameters)}) {{"
         return "\n".join([head, *b.lines, "  ret void", "}", ""])
 
@@ -171,10 +171,10 @@ class _FunctionText:
     def _assign(self, target: Node, parts: list[str]) -> None:
         if target.op == "variable":
             for (slot, text), part in zip(self.slots[target.parts[0]], parts, strict=True):
-                self.b.lines.append(f"  store {text} {part}, {pointer_to(text)} {slot}")
+                self.b.lines.append(f"  store {text} {part}, ptr {slot}")
         else:
             place, kind = self._located(*target.parts)[0], target.kind
-            self.b.lines.append(f"  store {kind} {parts[0]}, {pointer_to(kind)} {place}{self.group}")
+            self.b.lines.append(f"  store {kind} {parts[0]}, ptr {place}{self.group}")
 
     def _if(self, node: If) -> None:
         first, second, after = (f"{self._label()}{k}" for k in range(3))
@@ -251,7 +251,7 @@ class _FunctionText:
             case "number":
                 return [b.constant(node.parts[0]) if kind == REAL else str(node.parts[0]).lower()]
             case "variable":
-                return [b.new(f"load {text}, {pointer_to(text)} {slot}") for slot, text in self.slots[node.parts[0]]]
+                return [b.new(f"load {text}, ptr {slot}") for slot, text in self.slots[node.parts[0]]]
             case "field" if isinstance(kind, ArrayKind):
                 part = self._array(node)
                 return [part(k) for k in range(1 + 2 * kind.indices)]
@@ -265,7 +265,7 @@ class _FunctionText:
                 return [b.new(f"ptrtoint {types_of(array.kind)[0]} {self._array(array)(0)} to i64")]
             case "element":
                 place = self._located(*node.parts)[0]
-                return [b.new(f"load {kind}, {pointer_to(kind)} {place}{self.group}")]
+                return [b.new(f"load {kind}, ptr {place}{self.group}")]
             case "part":
                 return self._located(*node.parts)
         values = [self._one(part) for part in node.parts]
@@ -308,8 +308,8 @@ class _FunctionText:
 
         def word(offset: int, text: str) -> str:
             byte_address = b.new(f"add i64 {address}, {8 * (start + offset)}")
-            pointer = b.new(f"inttoptr i64 {byte_address} to {pointer_to(text)}")
-            return b.new(f"load {text}, {pointer_to(text)} {pointer}{INVARIANT}")
+            pointer = b.new(f"inttoptr i64 {byte_address} to ptr")
+            return b.new(f"load {text}, ptr {pointer}{INVARIANT}")
 
         return word
 
@@ -318,7 +318,7 @@ class _FunctionText:
         n, types = node.kind.indices, types_of(node.kind)
         if node.op == "variable":
             slots = self.slots[node.parts[0]]
-            return lambda k: self.b.new(f"load {types[k]}, {pointer_to(types[k])} {slots[k][0]}")
+            return lambda k: self.b.new(f"load {types[k]}, ptr {slots[k][0]}")
         if node.op != "field":
             return self._value(node).__getitem__
         word = self._words(*node.parts)
@@ -351,7 +351,7 @@ class _FunctionText:
             low = self._one(index[0] if isinstance(index, tuple) else index)
             offset = low if stride == "1" else b.new(f"mul nsw i64 {low}, {stride}")
             if offset != "0":
-                place = b.new(f"getelementptr inbounds {kind}, {pointer_to(kind)} {place}, i64 {offset}")
+                place = b.new(f"getelementptr inbounds {kind}, ptr {place}, i64 {offset}")
             if isinstance(index, tuple):
                 high = self._one(index[1])
                 remaining.append((high if low == "0" else b.new(f"sub nsw i64 {high}, {low}"), stride))

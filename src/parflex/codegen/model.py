@@ -16,7 +16,7 @@ import numpy as np
 from parflex.checks import names, number, require, short_text
 from parflex.codegen import cache
 from parflex.codegen.options import OPERATOR_LIMIT, Options
-from parflex.codegen.program import Program
+from parflex.codegen.program import Program, run
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.effort_allocation import EffortLimit, Preload, Weights
 from parflex.records import Answer, count_of, name_list
@@ -60,24 +60,8 @@ def model(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
-    name : str
-        Model: inverse, direct, mass-matrix, kinematics, geometry, step, ...
-    parameters : str or Sequence[str], default "numbers"
-        'numbers', 'base' (base parameters as symbols) or names.
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
-    include : Sequence[str], default None
-        The only joint terms that act: friction, motor-inertia, springs; None: all.
-    wrench_frames : Sequence[str], default ()
-        Frames with a wrench as an input of the model.
-    friction_width : float, default 0.0
-        Rate over which Coulomb friction changes its sign; 0: at once (rad/s, m/s).
-    independent : Sequence[str], default ()
-        Rates that a model of a state integrates; () leaves the choice.
-    rows : Sequence[int], default ()
-        Closure rows that determine the dependent rates; () leaves the choice.
+    robot, name, parameters, without, include, wrench_frames, friction_width, independent, rows, weights, operator_limit
+        See `parflex.api.WORDS`.
     coordinates : str, default None
         Inputs of inverse, direct, mass-matrix, kinematics and jacobian-of-inverse: 'platform' (its pose, twist and
         acceleration, or those of the end effector), 'motors', 'independent' (rates) or 'all'; None: those of the form.
@@ -85,17 +69,11 @@ def model(
         With coordinates 'all', inverse and direct model: also output relative closure errors of positions, rates and
         accelerations, bounds of the condition number of what is solved and of the ratio of pivots of the mass matrix,
         the number of limits that are exceeded, and a `verdict`, at most 1 where all of these are small.
-    weights : Mapping[str, float], default None
-        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1. Parameters
-        `weight[JOINT]`.
     preload : Mapping[str, float], default None
-        Internal efforts by motor, of one motor for each that is spare, at home; elsewhere the internal efforts nearest
-        to those of all motors there, parameters `preload[JOINT]` (N, N m).
+        Internal efforts by motor, one for each redundant motor, at home; elsewhere the internal efforts nearest to
+        those of all motors there, parameters `preload[JOINT]` (N, N m).
     effort_limit : float or Mapping[str, float], default None
-        Largest effort of all motors, or of each; a pair is a lowest and a highest effort. They change no effort: the
-        status is 2 where one is exceeded. Parameters `lowest[JOINT]`, `highest[JOINT]` (N, N m).
-    operator_limit : int, default 200000
-        Longest program, in operators.
+        Limits change no effort: the status is 2 where one is exceeded; parameters `lowest[JOINT]`, `highest[JOINT]`.
 
     Returns
     -------
@@ -118,20 +96,17 @@ def model_with(
     making: Callable[[], None] | None = None,
 ) -> Model:  # fmt: skip
     """The model with these options, from the disk where it is kept; `making` is called before it is made."""
-    key = cache.key_of(robot, name, options, operator_limit)
-    stored = cache.read_program(key) if key is not None else None
-    if stored is not None:
-        return Model(**stored)
-    if making is not None:
-        making()
-    from parflex.codegen.trace import traces  # and all that makes programs: what is kept starts without it
 
-    with garbage_collection_paused():
-        candidates = (_made(robot, traced, options, operator_limit) for traced in traces(robot, name, options))
-        best = min(candidates, key=lambda candidate: candidate.counts["total"])
-    if key is not None:
-        cache.write_program(key, best)
-    return best
+    def build() -> Model:
+        if making is not None:
+            making()
+        from parflex.codegen.trace import traces  # and all that makes programs: what is kept starts without it
+
+        with garbage_collection_paused():
+            candidates = (_made(robot, traced, options, operator_limit) for traced in traces(robot, name, options))
+            return min(candidates, key=lambda candidate: candidate.counts["total"])
+
+    return cache.stored(cache.key_of(robot, name, options, operator_limit), build)
 
 
 def cached_program(
@@ -144,21 +119,18 @@ def cached_program(
     quick: bool = False,
 ) -> Model:
     """The program of these outputs, from the disk where it is there; `more` is all else that it depends on."""
-    key = cache.key_of(robot, name, options, *more, limit, quick)
-    stored = cache.read_program(key) if key is not None else None
-    if stored is not None:
-        return Model(**stored)
-    from parflex.codegen.optimise import make_program
-    from parflex.codegen.tracer import Tracer
 
-    tracer = Tracer()
-    expressions = {group: np.array(values, dtype=object) for group, values in outputs(tracer).items()}
-    program = make_program(tracer.graph, f"{robot.name}_{name}", expressions, [], limit, quick)
-    inputs = {group: symbols.shape for group, symbols in tracer.inputs.items()}
-    result = Model(program.name, program, inputs, {group: values.shape for group, values in expressions.items()})
-    if key is not None:
-        cache.write_program(key, result)
-    return result
+    def build() -> Model:
+        from parflex.codegen.optimise import make_program
+        from parflex.codegen.tracer import Tracer
+
+        tracer = Tracer()
+        expressions = {group: np.array(values, dtype=object) for group, values in outputs(tracer).items()}
+        program = make_program(tracer.graph, f"{robot.name}_{name}", expressions, [], limit, quick)
+        inputs = {group: symbols.shape for group, symbols in tracer.inputs.items()}
+        return Model(program.name, program, inputs, {group: values.shape for group, values in expressions.items()})
+
+    return cache.stored(cache.key_of(robot, name, options, *more, limit, quick), build)
 
 
 def _options(parameters: Any, without: tuple[str, ...], wrenches: Any, friction_width: float) -> Options:
@@ -193,9 +165,6 @@ class _Compiled:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"program": self.program}  # machine code stays on its machine: it is made anew, or read from the disk
 
     @cached_property
     def parts(self) -> tuple[Program, Any]:
@@ -283,10 +252,9 @@ class Model(Answer):
             raise InputError(f"a model takes its inputs by name: {', '.join(self.inputs)}", key="inputs", hint=hint)
         (_, kernel), constants = self._parts, self._constants
         flat, batch = self._flat(arrays)
-        if batch is None:
-            return self._shaped(kernel.one(np.concatenate([flat[0], constants])), None)
-        rows = np.concatenate([flat, np.broadcast_to(constants, (batch, len(constants)))], axis=1)
-        return self._shaped(kernel.many(rows), batch)
+        x = flat[0] if batch is None else flat
+        out = np.empty((*x.shape[:-1], len(self.program.outputs)))
+        return self._shaped(kernel.write(x, constants, out), batch)
 
     def call(self, x: Array, out: Array | None = None) -> Array:
         """Flat outputs for flat inputs: `x` has the numbers of all groups of `inputs` one after the other.
@@ -303,9 +271,8 @@ class Model(Answer):
             message = f"'x' has the shape {x.shape}, not ({width},)"
             raise InputError(message, key="x", value=str(x.shape), hint=hint)
         shape = (*x.shape[:-1], size)
-        out = output_array(out, shape)
-        kernel.write(x, constants, out)
-        return out
+        result: Array = kernel.write(x, constants, output_array(out, shape))
+        return result
 
     def compiled(self) -> Path | None:
         """Compile for this machine; the file that keeps the machine code, None where nothing is kept."""
@@ -313,7 +280,7 @@ class Model(Answer):
 
     def evaluate(self, target: str = "numpy", **arrays: Any) -> dict[str, Array]:
         """Outputs for inputs by name (`arrays`, SI) by the library `target`: "numpy", or "jax", also transformed."""
-        from parflex.codegen.emit_python import functions_of, run
+        from parflex.codegen.emit_python import functions_of
 
         flat, batch = self._flat(arrays)
         numbers = [float(self.parameters[name]) for name in self.program.parameters]
@@ -333,7 +300,7 @@ class Model(Answer):
 
     def function(self, target: str) -> Callable[[Sequence[Any]], list[Any]]:
         """A function of the flat list of inputs, on the scalars of the library `target`: numpy, jax, casadi, sympy."""
-        from parflex.codegen.emit_python import functions_of, run
+        from parflex.codegen.emit_python import functions_of
 
         numbers = [float(self.parameters[name]) for name in self.program.parameters]
         functions = functions_of(target)

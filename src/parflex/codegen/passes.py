@@ -287,9 +287,6 @@ def _replace_pair(content: dict[int, int], x: int, y: int, new: int, sign: int, 
     content[new] = content.get(new, 0) + direction
 
 
-PASSES: dict[str, Callable[[Nary], None]] = {f.__name__: f for f in (flatten, cancel, cancel_products, factor, share)}
-
-
 def collect(program: Nary) -> None:
     """Write sums with the fewest products of numbers and additions, one step deep at a time."""
     order = program.order()

@@ -1,16 +1,17 @@
 """Straight-line programs with named inputs and outputs, their operator counts, storage and inlining.
 
-Instructions are stored as bytes and unpacked on demand. A cached run needs the machine code, the inputs and the outputs
-of its programs but not their instructions, which may be a million.
+Instructions are pickled as bytes and unpacked on demand: a cached run needs the machine code, inputs and outputs of its
+programs, but not their instructions, which may be a million.
 """
 
 from __future__ import annotations
 
 import hashlib
+import marshal
 import math
 import operator
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -29,17 +30,6 @@ APART |= dict.fromkeys(("abs", "greater", "select", "sign"), "compare")
 
 COUNTED = ("add", "mul", "div", "sqrt", "trig", "neg", "compare", "variables", "setup", "total")
 Array = np.ndarray
-WORDS = (
-    *("const", "add", "sub", "mul", "div", "neg", "sqrt", "sin", "cos", "abs", "sign", "greater", "select", "atan2"),
-    *("call", "pick"),
-)
-PLACES = {word: place for place, word in enumerate(WORDS)}
-WIDEST = 3  # arguments
-NO_ARGUMENTS = (0,) * WIDEST
-HEAD = 24  # bytes before the operations
-CALLED, PICKED = -1, -2
-_WIDTHS = dict.fromkeys(WORDS, 2) | dict.fromkeys(("neg", "sqrt", "sin", "cos", "abs", "sign"), 1)
-WIDTHS = list((_WIDTHS | {"const": 0, "select": 3, "call": CALLED, "pick": PICKED}).values())
 CALL, PICK = "call", "pick"  # operations `call N` of the function with this number, and `pick K` of its outputs
 
 
@@ -68,11 +58,6 @@ class Program(Record):
         return tuple(self.found["inputs"])  # the same one
 
     @property
-    def known_counts(self) -> dict[str, int] | None:
-        """What was counted, here or before the program was kept; None: nothing yet."""
-        return self.found.get("counts")
-
-    @property
     def status(self) -> int | None:
         """Return which output is the status; None of a program without Newton steps and effort limits."""
         return next((k for k, (name, _) in enumerate(self.outputs) if name == "status[0]"), None)
@@ -83,9 +68,11 @@ class Program(Record):
         `variables` are values with a name of their own, as C is written: terms of a sum are not. `setup` is the
         arithmetic on parameters alone.
         """
-        cached_counts = self.known_counts
-        if cached_counts is not None:
-            return dict(cached_counts)
+        if "counts" not in self.found:  # to count takes longer than to read a program from the disk
+            self.found["counts"] = self._counted()
+        return dict(self.found["counts"])
+
+    def _counted(self) -> dict[str, int]:
         within = self.within()
         counts = Counter(dict.fromkeys(COUNTED, 0))
         called = [function.counts() for function in self.functions]
@@ -103,12 +90,7 @@ class Program(Record):
             counts[ARITHMETIC.get(operation) or APART[operation]] += 1
             counts["variables"] += named
         counts["total"] = counts["add"] + counts["mul"] + counts["div"]
-        return dict(self.with_counts(dict(counts)).found["counts"])
-
-    def with_counts(self, counts: dict[str, int]) -> Program:
-        """The same, which knows its counts: to count takes longer than to read a program from the disk."""
-        self.found["counts"] = counts
-        return self
+        return dict(counts)
 
     @property
     def length(self) -> int:
@@ -116,10 +98,10 @@ class Program(Record):
         if not self.functions:
             return len(self.instructions)
         if "length" not in self.found:
-            lengths = [function.length for function in self.functions]
-            picks, called = called_functions(self.instructions)
-            inside = sum(lengths[number] for number in called)
-            self.found["length"] = len(self.instructions) - picks - len(called) + inside
+            lengths = {f"{CALL} {k}": function.length for k, function in enumerate(self.functions)}
+            uses = Counter(instruction[0] for instruction in self.instructions)  # few words of many instructions
+            each = ((count, 0 if is_pick(word) else lengths.get(word, 1)) for word, count in uses.items())
+            self.found["length"] = sum(count * length for count, length in each)
         return int(self.found["length"])
 
     def inlined(self) -> Program:
@@ -191,20 +173,21 @@ class Program(Record):
 
     def digest(self) -> str:
         """A hash of what the program does: equal programs have equal hashes, on any machine."""
-        instruction_digest = self.found.get("digest") or digest_of_instructions(self.instructions)
-        functions = [function.digest() for function in self.functions]
-        text = repr((self.variables, self.parameters, instruction_digest, self.setup, self.outputs, *functions))
-        return hashlib.sha256(text.encode()).hexdigest()
+        if "digest" not in self.found:
+            functions = [function.digest() for function in self.functions]
+            text = repr((self.variables, self.parameters, self.setup, self.outputs, *functions))
+            data = marshal.dumps(_with_plain_constants(self.instructions), 2)  # equal bytes for equal instructions
+            self.found["digest"] = hashlib.sha256(text.encode() + data).hexdigest()
+        return str(self.found["digest"])
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.digest(), self.length  # which are asked of a program that was stored
+        return super().__getstate__() | {"instructions": PackedInstructions.of(self.instructions)}
 
     def evaluate(self, given: dict[str, float]) -> dict[str, float]:
         """Run it in Python, value by value."""
-        if self.functions:
-            return self.inlined().evaluate(given)
-        numbers = [float(given[name]) for name in self.inputs]
-        for operation, *arguments in self.instructions:
-            values = arguments if operation == "const" else [numbers[k] for k in arguments]
-            numbers.append(float(OPERATIONS[operation](*values)))
-        return {name: numbers[k] for name, k in self.outputs}
+        results = run(self, [float(given[name]) for name in self.inputs], OPERATIONS)
+        return {name: float(value) for (name, _), value in zip(self.outputs, results, strict=True)}
 
     def _told(self) -> str:
         sizes = f"{len(self.inputs)} inputs, {len(self.outputs)} outputs, {len(self.instructions)} instructions"
@@ -225,42 +208,55 @@ def _root(a: float) -> float:
     return math.sqrt(a) if a >= 0 else math.nan
 
 
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    "const": lambda value: value,
+OPERATORS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
-    "div": _divided,
+    "div": operator.truediv,
     "neg": operator.neg,
+    "greater": operator.gt,
+}
+OPERATIONS = OPERATORS | {
+    "div": _divided,
     "sqrt": _root,
     "sin": math.sin,
     "cos": math.cos,
     "abs": abs,
     "sign": lambda a: (a > 0) - (a < 0),
-    "greater": operator.gt,
     "select": lambda condition, a, b: a if condition else b,
     "atan2": math.atan2,
 }
 
 
-class PackedInstructions(Sequence):
-    """The instructions of a program as a sequence, of which only the number and a hash are known at first."""
+def run(program: Program, inputs: Sequence[Any], functions: Mapping[str, Callable[..., Any]]) -> list[Any]:
+    """Return the outputs for inputs of any scalar, whose operations are `functions`."""
+    values: list[Any] = list(inputs)
+    program = program.inlined()
+    for operation, *arguments in program.instructions:
+        constant = operation == "const"
+        values.append(arguments[0] if constant else functions[operation](*[values[k] for k in arguments]))
+    return [values[k] for _, k in program.outputs]
 
-    def __init__(self, count: int, digest: str, data: bytes) -> None:
-        self._length, self.digest, self._data = count, digest, data
+
+class PackedInstructions(Sequence):
+    """The instructions of a program as bytes, unpacked when one of them is read."""
+
+    def __init__(self, count: int, data: bytes) -> None:
+        self._count, self._data = count, data
+
+    @classmethod
+    def of(cls, instructions: Sequence[Instruction]) -> PackedInstructions:
+        """Pack instructions."""
+        if isinstance(instructions, PackedInstructions):
+            return instructions
+        return cls(len(instructions), marshal.dumps(_with_plain_constants(instructions)))
 
     @cached_property
-    def _all(self) -> tuple[Any, ...]:
-        return unpack(self._data)
+    def _all(self) -> tuple[Instruction, ...]:
+        return tuple(marshal.loads(self._data))
 
     def __len__(self) -> int:
-        return self._length
-
-    def called(self) -> tuple[int, Array]:
-        """Picks, and the numbers of the functions that are called, without making tuples."""
-        words = np.frombuffer(self._data, dtype=np.uint8, count=self._length, offset=HEAD)
-        first = np.frombuffer(self._data, dtype=np.int32, count=self._length, offset=HEAD + self._length)
-        return int((words == PLACES["pick"]).sum()), first[words == PLACES["call"]]
+        return self._count
 
     def __getitem__(self, index: Any) -> Any:
         return self._all[index]
@@ -278,79 +274,12 @@ class PackedInstructions(Sequence):
         return repr(self._all)
 
     def __reduce__(self) -> Any:
-        return PackedInstructions, (self._length, self.digest, self._data)
+        return PackedInstructions, (self._count, self._data)
 
 
-def pack(instructions: Sequence[Any]) -> bytes:
-    """Instructions as bytes: operations, arguments filled up with zeros, constants in order, arguments of calls.
-
-    Of a call and a pick the first number is that in its name; a call has the number of its arguments as its second.
-    """
-    places = {word: PLACES[word.split()[0]] for word in {instruction[0] for instruction in instructions}}
-    numbers = {word: function_number(word) for word in places if is_call(word) or is_pick(word)}
-    words = np.array([places[instruction[0]] for instruction in instructions], dtype=np.uint8)
-    constants = np.array([instruction[1] for instruction in instructions if instruction[0] == "const"], dtype=float)
-    call_arguments: list[int] = []
-    filled: list[tuple[int, ...]] = []
-    for instruction in instructions:
-        word = instruction[0]
-        if word in numbers:
-            if is_pick(word):
-                filled.append((numbers[word], instruction[1], 0))
-            else:
-                call_arguments += instruction[1:]
-                filled.append((numbers[word], len(instruction) - 1, 0))
-        else:
-            filled.append(NO_ARGUMENTS if word == "const" else (*instruction[1:], *NO_ARGUMENTS)[:WIDEST])
-    arguments = np.array(filled, dtype=np.int32).reshape(len(words), WIDEST).T
-    counts = np.array([len(words), len(constants), len(call_arguments)], dtype=np.int64)
-    parts = (counts, words, arguments, constants, np.array(call_arguments, dtype=np.int32))
-    return b"".join(part.tobytes() for part in parts)
-
-
-def unpack(data: bytes) -> tuple[Any, ...]:
-    """The instructions again."""
-    count, numbers, places = np.frombuffer(data, dtype=np.int64, count=3)
-    start = HEAD
-    words = np.frombuffer(data, dtype=np.uint8, count=count, offset=start).tolist()
-    start += count
-    arguments = np.frombuffer(data, dtype=np.int32, count=WIDEST * count, offset=start).reshape(WIDEST, count).tolist()
-    start += 4 * WIDEST * count
-    constants = iter(np.frombuffer(data, dtype=float, count=numbers, offset=start).tolist())
-    call_arguments = np.frombuffer(data, dtype=np.int32, count=places, offset=start + 8 * numbers).tolist()
-    width = [WIDTHS[word] for word in words]
-    instructions: list[Any] = []
-    used = 0
-    for word, size, a, b, c in zip(words, width, *arguments, strict=True):
-        if size == 0:
-            instructions.append(("const", next(constants)))
-        elif size == 1:
-            instructions.append((WORDS[word], a))
-        elif size == CALLED:
-            instructions.append((f"call {a}", *call_arguments[used : used + b]))
-            used += b
-        elif size == PICKED:
-            instructions.append((f"pick {a}", b))
-        else:
-            instructions.append((WORDS[word], a, b) if size == 2 else (WORDS[word], a, b, c))
-    return tuple(instructions)
-
-
-def digest_of_instructions(instructions: Sequence[Any]) -> str:
-    """A hash of instructions, equal on every machine of one byte order."""
-    if isinstance(instructions, PackedInstructions):
-        return instructions.digest
-    return hashlib.sha256(pack(instructions)).hexdigest()
-
-
-def called_functions(instructions: Sequence[Any]) -> tuple[int, list[int]]:
-    """How many instructions are picks, and the numbers of the functions that others call."""
-    if isinstance(instructions, PackedInstructions):
-        picks, numbers = instructions.called()
-        return picks, numbers.tolist()
-    uses = Counter(instruction[0] for instruction in instructions)  # words are few, instructions may be a million
-    called = [int(word.split()[1]) for word, count in uses.items() if is_call(word) for _ in range(count)]
-    return sum(count for word, count in uses.items() if is_pick(word)), called
+def _with_plain_constants(instructions: Sequence[Instruction]) -> list[Instruction]:
+    """Instructions with floats of Python as constants: `marshal` writes floats of NumPy as bytes."""
+    return [("const", float(i[1])) if i[0] == "const" else i for i in instructions]
 
 
 def is_call(operation: str) -> bool:
@@ -409,41 +338,3 @@ def _body(function: Any, argument_values: list[int], inputs: int, inlined: list[
         inlined.append((operation, *(arguments if operation == "const" else (values[k] for k in arguments))))
         values.append(inputs + len(inlined) - 1)
     return [values[k] for _, k in function.outputs]
-
-
-def workspace_places(program: Program, piece: int) -> tuple[dict[int, int], int]:
-    """Places of the values that are used in another piece than their own, and the number of places.
-
-    Pieces are `piece` instructions long. A place is free again in the pieces after the last one that reads it.
-    """
-    base, count = len(program.inputs), len(program.instructions)
-    last = max(count - 1, 0) // piece
-    needs_place = [_needs_workspace(instruction[0]) for instruction in program.instructions]
-    users = [(k // piece, arguments) for k, (op, *arguments) in enumerate(program.instructions) if op != "const"]
-    read_last: dict[int, int] = {}
-    for number, arguments in [*users, (last, [k for _, k in program.outputs])]:
-        for k in arguments:
-            if k >= base and needs_place[k - base] and (k - base) // piece != number:
-                read_last[k] = number
-    ending: dict[int, list[int]] = defaultdict(list)  # piece -> values that are read there for the last time
-    for k, number in read_last.items():
-        ending[number].append(k)
-    produced: dict[int, list[int]] = defaultdict(list)
-    for k in sorted(read_last):
-        produced[(k - base) // piece].append(k)
-    places: dict[int, int] = {}
-    free: list[int] = []
-    size = 0
-    for number in range(last + 1):
-        free += [places[k] for k in ending[number - 1]]
-        for k in produced[number]:
-            if not free:
-                free.append(size)
-                size += 1
-            places[k] = free.pop()
-    return places, size
-
-
-def _needs_workspace(operation: str) -> bool:
-    """Whether a value needs a place: constants need none, and outputs of calls lie where the function writes them."""
-    return operation != "const" and not is_call(operation) and not is_pick(operation)

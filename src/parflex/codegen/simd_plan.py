@@ -22,6 +22,9 @@ HOLE = -1  # a lane of a row with no value
 SPARE = "spare"  # names of outputs that may have any value begin so
 IN_ROWS = frozenset(("add", "sub", "mul", "div", "neg", "sqrt", "abs"))  # of what stands between calls
 LOAD = "load"  # operation of a row of inputs
+WHOLE = 3000  # instructions that are one function: cuts cost stores and loads
+CHUNK = 1000  # of one function of a longer program: LLVM's time grows faster than the length of a function
+PIECE = 240  # of one function for many lanes: longer ones keep their values worse, and a step takes a third longer
 OTHER, CALLED, PICKED, CONSTANT = range(4)  # kinds of words
 Lanes = tuple[int, ...]
 
@@ -353,3 +356,97 @@ def _lane_rows(values: list[int], legs: list[int]) -> Iterator[Lanes]:
             rows.append(row)
         row[lane if lane != HOLE else 0] = k
     yield from (tuple(row) for row in rows)
+
+
+class Layout:
+    """Pieces of a program, and places in its workspace: values of other pieces, outputs and arguments of calls.
+
+    A place holds one value of all `lanes`. It is free again in the pieces after the last one that reads it. `limits`
+    are the instructions of a program in one piece, and the rows of a piece of a longer program.
+    """
+
+    def __init__(
+        self, program: Program, lanes: int, access: str = "", legs: bool = False, limits: tuple[int, int] | None = None
+    ) -> None:
+        self.program, self.lanes, self.access, self.base = program, lanes, access, len(program.inputs)
+        self.plan: SimdPlan = simd_plan(program) if legs else scalar_plan(program)
+        self.wide = {function_number(row.operation) for row in self.plan.rows if row.wide and is_call(row.operation)}
+        self.functions = [
+            Layout(function, WIDTH if number in self.wide else lanes)
+            for number, function in enumerate(program.functions)
+        ]
+        whole, piece = limits or (WHOLE, CHUNK)
+        self.pieces, self.piece_of = self._cut(piece if len(program.instructions) > whole else whole)
+        self.reads = self._last_reads()
+        self.places, self.arguments = self._allocated()
+        self.inner = self.arguments + self._each(self.wide) * max((f.base for f in self.functions), default=0)
+        within = (self._each({number} & self.wide) * function.size for number, function in enumerate(self.functions))
+        self.size: int = self.inner + max(within, default=0)
+
+    @staticmethod
+    def _each(wide: object) -> int:
+        return WIDTH if wide else 1
+
+    def each(self, row: SimdRow) -> int:
+        """Return places of one value of a row."""
+        return self._each(row.wide or (is_call(row.operation) and function_number(row.operation) in self.wide))
+
+    def _cut(self, limit: int) -> tuple[list[list[int]], list[int]]:
+        """Return rows of each piece, and the piece of each row."""
+        limit = PIECE if self.lanes > 2 and not self.functions else limit
+        pieces: list[list[int]] = [[]]
+        piece_of, length = [], 0
+        for number, row in enumerate(self.plan.rows):
+            if length >= limit:
+                pieces.append([])
+                length = 0
+            length += 1 + (len(row.operands) if row.wide or is_call(row.operation) else 0)  # these are copied
+            pieces[-1].append(number)
+            piece_of.append(len(pieces) - 1)
+        return pieces, piece_of
+
+    def _last_reads(self) -> dict[int, int]:
+        """Return the last piece that reads a row: of calls any, of others one that is not their own."""
+        rows, place, instructions = self.plan.rows, self.plan.place, self.program.instructions
+        last_reads: dict[int, int] = {}
+
+        def read(k: int, piece: int) -> None:
+            word, *arguments = instructions[k - self.base] if k >= self.base else (LOAD,)
+            if word == "const" or (k < self.base and k not in place):
+                return
+            row, _ = place[arguments[0] if is_pick(word) else k]
+            if is_pick(word) or k < self.base or self.piece_of[row] != piece:
+                last_reads[row] = max(last_reads.get(row, 0), piece)
+
+        for piece, numbers in enumerate(self.pieces):
+            for k in {k for number in numbers for operand in rows[number].operands for k in operand} - {HOLE}:
+                read(k, piece)
+        for k in {k for _, k in self.program.outputs}:
+            read(k, len(self.pieces) - 1)
+        for number, row in enumerate(rows):
+            if is_call(row.operation):  # written even where nothing is read
+                last_reads.setdefault(number, self.piece_of[number])
+        return last_reads
+
+    def _allocated(self) -> tuple[dict[int, int], int]:
+        """Return places by row, and their number."""
+        places: dict[int, int] = {}
+        free: dict[int, list[int]] = defaultdict(list)  # by size
+        ending: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        start = 0
+        for number, rows in enumerate(self.pieces):
+            for size, place in ending[number - 1]:
+                free[size].append(place)
+            for row_number in (row for row in rows if row in self.reads):
+                row = self.plan.rows[row_number]
+                values = (
+                    len(self.functions[function_number(row.operation)].program.outputs) if is_call(row.operation) else 1
+                )
+                size = self.each(row) * values
+                size = -(-size // WIDTH) * WIDTH if size > 1 else 1
+                if not free[size]:
+                    free[size] += range(start, start + WIDTH) if size == 1 else [start]  # a line of the cache
+                    start += max(size, WIDTH)
+                places[row_number] = free[size].pop()
+                ending[self.reads[row_number]].append((size, places[row_number]))
+        return places, start

@@ -25,34 +25,7 @@ new noexcept not not_eq nullptr operator or or_eq private protected public regis
 return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try
 typedef typeid typename typeof union unsigned using virtual void volatile wchar_t while xor xor_eq
 """
-MATHS = """
-acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp10 exp2 expm1 fabs fdim floor fma
-fmax fmin fmod frexp hypot ilogb ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf nan nearbyint
-nextafter nexttoward pow remainder remquo rint round roundeven scalb scalbln scalbn sin sincos sinh sqrt tan tanh tgamma
-trunc drem finite gamma significand j0 j1 jn y0 y1 yn
-"""
-MACROS = """
-fpclassify isfinite isgreater isgreaterequal isinf isless islessequal islessgreater isnan isnormal isunordered signbit
-signgam HUGE_VAL HUGE_VALF HUGE_VALL INFINITY NAN M_E M_LOG2E M_LOG10E M_LN2 M_LN10 M_PI M_PI_2 M_PI_4 M_1_PI M_2_PI
-M_2_SQRTPI M_SQRT2 M_SQRT1_2 linux unix
-"""
-SYSTEM = """
-main abort abs accept access alarm asctime assert atexit atof atoi atol bcmp bcopy bind brk bsearch bzero calloc chdir
-chmod chown clearerr clock close connect ctime difftime div dup dup2 environ erand48 errno execl execv execve exit
-fclose feof ferror fflush ffs fgetc fgets fileno fopen fork fprintf fputc fputs fread free freopen fscanf fseek ftell
-fwrite getc getchar getenv getpid gets gmtime index initstate ioctl isalnum isalpha isdigit isspace kill labs ldiv link
-listen localtime longjmp lseek malloc memccpy memchr memcmp memcpy memmove memset mkdir mktime mmap nanosleep nice open
-pause perror pipe poll printf putc putchar puts qsort raise rand random read realloc recv remove rename rewind rindex
-rmdir scanf select send setjmp setstate shutdown sigaction signal sleep snprintf socket sprintf srand srandom sscanf
-stat stderr stdin stdout stpcpy strcat strchr strcmp strcpy strdup strftime strlen strncat strncmp strncpy strstr strtod
-strtok strtol swab sync system tell time times tmpfile tolower toupper truncate umask ungetc unlink usleep vfprintf
-vprintf wait write complex ctype fenv float_h inttypes iso646 limits locale math stdarg stdbool stddef stdint stdio
-stdlib string tgmath wchar wctype threads unistd
-"""
-TAKEN = frozenset(
-    [*KEYWORDS.split(), *MACROS.split(), *SYSTEM.split()]
-    + [f"{word}{kind}" for word in MATHS.split() for kind in ("", "f", "l")]
-)
+RESERVED = frozenset(KEYWORDS.split())
 
 
 def provenance(robot: Robot, traced: Trace, options: Options) -> dict[str, Any]:
@@ -123,9 +96,9 @@ def array_entries(program: Program, signals: Iterable[Signal], direction: str) -
 
 
 def identifier(name: str) -> str:
-    """A C name: letters, digits and underscores, none of the language, of its libraries or of the system."""
+    """A C name: letters, digits and underscores, no keyword; programs are called `ROBOT_MODEL`, as no C function is."""
     word = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return f"m_{word}" if not word or word[0].isdigit() or word in TAKEN else word
+    return f"m_{word}" if not word or word[0].isdigit() or word in RESERVED else word
 
 
 def index_names(prefix: str, signals: Iterable[Signal], selected_groups: Iterable[str]) -> list[tuple[str, int]]:

@@ -54,15 +54,8 @@ def step_programs(
     They are kept on disk.
     """
     options = Options(friction_width=friction_width, calls=calls)
-    keys = [cache.key_of(robot, word, model, options, by_pairs) for word in ("factor", "solve")]
-    stored = [cache.read_program(key) if key is not None else None for key in keys]
-    if stored[0] is not None and stored[1] is not None:
-        return StepPrograms(Model(**stored[0]), Model(**stored[1]))
-    programs = _traced(robot, model, options, by_pairs)
-    for key, program_model in zip(keys, () if programs is None else (programs.factor, programs.solve), strict=False):
-        if key is not None:
-            cache.write_program(key, program_model)
-    return programs
+    key = cache.key_of(robot, "step", model, options, by_pairs)
+    return cache.stored(key, lambda: _traced(robot, model, options, by_pairs))
 
 
 def _traced(robot: Robot, model: str, options: Options, by_pairs: bool) -> StepPrograms | None:

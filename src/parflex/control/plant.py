@@ -20,7 +20,7 @@ from parflex.integrators.stiction import settle_friction
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
-from parflex.simulation.contact_report import contact_summary
+from parflex.simulation.contacts import contact_summary
 from parflex.simulation.outputs import add_outputs, base_columns, load_summary, read_outputs, run_state
 from parflex.simulation.problem import SLACK_RATE, Problem, has_coulomb, prepare_problem
 from parflex.simulation.segments import Segment, Segments

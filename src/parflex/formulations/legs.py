@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from operator import add
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -60,7 +59,7 @@ from parflex.robot.legs import (
 )
 from parflex.robot.robot import Robot
 from parflex.spatial.linear import scalar_type, solve, solve_positive
-from parflex.spatial.rotations import cross, quaternion_matrix, quaternion_near, quaternion_product, rotation_about
+from parflex.spatial.rotations import cross, hat, quaternion_matrix, quaternion_near, quaternion_product, rotation_about
 
 Array = np.ndarray
 LOADED = ("inverse", "direct", "jacobian-of-inverse", "step")  # models with forces, of the platform's motion
@@ -215,13 +214,12 @@ class LegFormulation(Formulation):
         return self.question.angle or (lambda cos, sin: np.arctan2(sin, cos))
 
     def ways(self) -> Sequence[Formulation]:
-        """By columns of the platform's rotation or not, the legs' end masses on the platform or not."""
+        """With the end masses of the legs on the platform or not."""
         if self.question.symbolic or self.question.model in TIME_MODELS:
             return [self]
         moved = end_masses_on_platform(self.legs)
         moved = replace(moved, body=cleaned_body(moved.body, moments_scale(moved.body, self.robot.tree.length)))
-        written = [replace(legs, by_columns=columns) for columns in (True, False) for legs in (moved, self.legs)]
-        return [replace(self, legs=legs) for legs in written]
+        return [replace(self, legs=legs) for legs in (moved, self.legs)]
 
     def modal_groups(self, *names: str) -> Groups:
         """Groups of the modes of a flexible platform."""
@@ -413,9 +411,13 @@ class LegState(Record):
         return PlatformEquations(self.form.legs, self.values, self.platform)
 
     def driven(self, a: Array, al: Array) -> PlatformEquations:
-        """Those of the platform with these accelerations in world axes."""
-        platform = replace(self.platform, a=a - self.form.robot.tree.gravity, al=al)
-        return PlatformEquations(self.form.legs, self.values, platform)
+        """Those of the platform with these accelerations in world axes.
+
+        About the end of the first leg, whose forces have no moment there, unless the motors already need the others.
+        """
+        legs, platform = self.form.legs, replace(self.platform, a=a - self.form.robot.tree.gravity, al=al)
+        about_origin = legs.elastic is not None or self.found is not None
+        return PlatformEquations(legs, self.values, platform, None if about_origin else legs.legs[0].attachment)
 
     @cached_property
     def at(self) -> Pose:
@@ -452,8 +454,11 @@ class LegState(Record):
 class PlatformEquations:
     """Wrenches and inertia of platform and legs along freedoms in world axes and elastic unknowns."""
 
-    def __init__(self, form: Legs, values: Sequence[Array], platform: PlatformMotion) -> None:
+    def __init__(
+        self, form: Legs, values: Sequence[Array], platform: PlatformMotion, about: Array | None = None
+    ) -> None:
         self.form, self.platform, self.elastic, self.R = form, platform, form.elastic, platform.R
+        self.about = np.zeros(3) if about is None else self.R @ about  # moments are taken about this point
         self.states = [leg_motion(form, leg, q, platform) for leg, q in zip(form.legs, values, strict=True)]
         self.rigid = form.robot.tree.components
 
@@ -477,40 +482,31 @@ class PlatformEquations:
         columns: list[Any] = [None] * len(self.form.robot.actuated)
         for state, joint, motor in self.motors():
             force = from_leg_axes(state.leg, state.at, solve(state.J.T, np.eye(state.leg.tree.n)[joint]))
-            columns[motor] = self._along(force, cross(state.arm, force), self._at_attachment(state.leg, force))
+            columns[motor] = self._along(
+                force, cross(state.arm - self.about, force), self._at_attachment(state.leg, force)
+            )
         return np.array(columns).T
 
-    def loads(self, passive: bool) -> tuple[Array, Array, Array]:
-        """What moves platform and legs, elastic rows, forces of motors; `passive`: without loads of motors alone."""
+    def loads(self, tau: Array | None = None) -> tuple[Array, Array, Array]:
+        """What moves platform and legs under efforts, elastic rows, forces of motors; None: these hold their loads."""
         motors: Array = np.zeros(len(self.form.robot.actuated), dtype=object)
-        leg_forces = []
+        force, moment, s = platform_wrench(self.form, self.platform)
+        elastic = s if self.elastic is None else self.elastic.lift.T @ s
         for state in self.states:
             leg = state.leg
             H = newton_euler(leg.tree, state.at, state.moving).forces
             H = H + joint_forces(leg.tree, state.at.q, state.qd, state.qdd)
-            motors[list(leg.motors)] = H[list(leg.actuated)]
-            transmitted = [0.0 if passive and k in leg.actuated else H[k] for k in range(leg.tree.n)]
-            leg_forces.append(from_leg_axes(leg, state.at, solve(state.J.T, np.array(transmitted, dtype=H.dtype))))
-        force, moment, s = platform_wrench(self.form, self.platform)
-        rows = self._along(force, moment, s if self.elastic is None else self.elastic.lift.T @ s)
+            actuated, numbers = list(leg.actuated), list(leg.motors)
+            motors[numbers] = H[actuated]
+            H[actuated] = 0.0 if tau is None else H[actuated] - tau[numbers]
+            end_force = from_leg_axes(leg, state.at, solve(state.J.T, H))
+            force, moment = force + end_force, moment + cross(state.arm, end_force)
+            elastic = elastic + self._at_attachment(leg, end_force)
+        rows = self._along(force, moment - cross(self.about, force), elastic)
         if self.elastic is not None:
             count = len(self.rigid)
             rows[:count] = rows[:count] - self.coupling @ (self.elastic.rest @ s)
-        return rows + self._summed(leg_forces), s, motors
-
-    def _summed(self, leg_forces: list[Array]) -> Array:
-        """Forces of all legs."""
-        pairs = list(zip((state.leg for state in self.states), leg_forces, strict=True))
-        elastic = reduce(add, (self._at_attachment(leg, force) for leg, force in pairs))
-        if not self.form.by_columns or self.elastic is not None:
-            arms = (state.arm for state in self.states)
-            moment = reduce(add, (cross(arm, force) for arm, force in zip(arms, leg_forces, strict=True)))
-        else:
-            moment = np.zeros(3)
-            for axis in range(3):
-                weighted = sum((leg.attachment[axis] * force for leg, force in pairs), np.zeros(3))
-                moment = moment + cross(self.R[:, axis], weighted)
-        return self._along(reduce(add, leg_forces), moment, elastic)
+        return rows, s, motors
 
     def inertia(self) -> Array:
         """Of the platform and its legs."""
@@ -524,21 +520,25 @@ class PlatformEquations:
             A = np.block([[A - A_re @ elastic.rest @ A_re.T, corner], [corner.T, elastic.M_y]])
         A = A.astype(scalar_type(R))
         for state in self.states:
-            follow, picked = self._follow(state)
-            A[np.ix_(picked, picked)] += follow.T @ mass_matrix(state.leg.tree, state.at) @ follow
+            ends, forces, picked = self._end_forces(state)
+            A[np.ix_(picked, picked)] += ends.T @ forces
         return A
 
-    def _follow(self, state: LegMotion) -> tuple[Array, list[int]]:
-        """Joint rates of a leg per unit of the freedoms that move its end, and the numbers of these."""
-        leg, unit = state.leg, np.eye(3)
-        ends = [unit[k] if k < 3 else cross(unit[k - 3], state.arm) for k in self.rigid]
-        picked = list(range(len(ends)))
-        if self.elastic is not None:
-            slots = self.elastic.slots[leg.number]
-            active = [k for k in range(slots.shape[1]) if slots[:, k].any()]
-            ends += [self.R @ slots[:, k] for k in active]
-            picked += [len(self.rigid) + k for k in active]
-        return solve(state.J, np.array([to_leg_axes(leg, state.at, end) for end in ends]).T), picked
+    def _end_forces(self, state: LegMotion) -> tuple[Array, Array, list[int]]:
+        """Accelerations of the end of a leg per unit of the freedoms that move it, forces there, the freedoms."""
+        leg, count = state.leg, len(self.rigid)
+        M = mass_matrix(leg.tree, state.at)
+        follow = solve(state.J, np.array([to_leg_axes(leg, state.at, axis) for axis in np.eye(3)]).T)
+        inertia = follow.T @ M @ follow  # of the end, in world axes
+        inertia = np.tril(inertia) + np.tril(inertia, -1).T  # symmetric, also in symbols
+        ends = np.concatenate([np.eye(3), hat(state.arm).T], axis=1)[:, self.rigid]
+        if self.elastic is None:
+            return ends, inertia @ ends, list(range(count))
+        slots = self.elastic.slots[leg.number]
+        active = [k for k in range(slots.shape[1]) if slots[:, k].any()]
+        moved = self.R @ slots[:, active]
+        forces = np.concatenate([inertia @ ends, follow.T @ (M @ (follow @ moved))], axis=1)
+        return np.concatenate([ends, moved], axis=1), forces, [*range(count), *(count + k for k in active)]
 
     @property
     def coupling(self) -> Array:
@@ -549,7 +549,7 @@ class PlatformEquations:
 
     def efforts(self) -> tuple[Array, Array]:
         """Efforts of the motors, and accelerations of the modes of the platform."""
-        (h, s, motors), B = self.loads(passive=True), self.columns
+        (h, s, motors), B = self.loads(), self.columns
         if self.elastic is None:
             return solve(B, h) + motors, s
         rigid = len(self.rigid)
@@ -565,8 +565,8 @@ class PlatformEquations:
 
         A Vd + h = B tau, theory (20) to (22), [Khalil2007, eqs. (28)-(30)].
         """
-        h, s, _ = self.loads(passive=False)
-        freedom = solve_positive(self.inertia(), self.columns @ tau - h)
+        h, s, _ = self.loads(tau)
+        freedom = solve_positive(self.inertia(), -h)
         if self.elastic is None:
             return freedom, np.zeros(0)
         rigid = len(self.rigid)

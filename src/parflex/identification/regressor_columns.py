@@ -125,12 +125,7 @@ def _stored_poses(regressor: Regressor, count: int, seed: int, reach: float) -> 
     key = cache.key_of(robot, "_poses_about_home", count, seed, reach) if robot.closures.size else None
     if key is not None:
         key = key.removesuffix(".program") + ".poses"
-    return cache.stored(
-        key,
-        lambda: _poses_about_home(regressor, count, seed, reach),
-        lambda poses: {"q": poses[0].tolist(), "drawn": poses[1]},
-        lambda content: (np.array(content["q"]), content["drawn"]),
-    )
+    return cache.stored(key, lambda: _poses_about_home(regressor, count, seed, reach))
 
 
 def _poses_about_home(regressor: Regressor, count: int, seed: int, amplitude: float) -> tuple[Array, int]:

@@ -15,10 +15,10 @@ from parflex.closure.constraints import Coupling, Loop
 from parflex.closure.continuation import position_units
 from parflex.closure.leg_geometry import Dyad, LegSign, Pivot
 from parflex.closure.targets import FrameTarget
-from parflex.codegen.emit_python import functions_of, run
+from parflex.codegen.emit_python import functions_of
 from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.optimise import make_program
-from parflex.codegen.program import Program
+from parflex.codegen.program import Program, run
 from parflex.parameters.design_numbers import DesignNumbers
 from parflex.records import Record
 from parflex.recursion.kinematics import pose

@@ -51,10 +51,6 @@ Array = np.ndarray
 
 DESIGN = "design["  # begins the name of a number of the design
 
-PARTS = ("pose", "step", "closing")
-
-SIZES = ("size", "unknowns", "twisted", "condensed")
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModePrograms(Record):
@@ -548,7 +544,7 @@ def step_kernels(locked: Robot, designs: DesignNumbers | None = None) -> tuple[M
     key = cache.key_of(locked, "step", None if designs is None else designs.name or repr(designs.places))
 
     def build() -> tuple[ModePrograms, Kernel, Kernel]:
-        programs = cache.stored(key, lambda: StepTrace(locked, designs).programs(), _to_json, _from_json)
+        programs = cache.stored(key, lambda: StepTrace(locked, designs).programs())
         return programs, Kernel(programs.pose), Kernel(programs.step)
 
     return cached("mode search", key, build)
@@ -580,14 +576,3 @@ def _composed(pose: Program, numbers: Program) -> Program:
     pose_values = emitted(pose, pose_inputs)
     outputs = tuple((name, value) for (name, _), value in zip(pose.outputs, pose_values, strict=True))
     return depth_first(Program(pose.name, names, (), tuple(emission.instructions), 0, outputs))
-
-
-def _to_json(programs: ModePrograms) -> dict[str, Any]:
-    content = {part: cache.program_to_plain(getattr(programs, part)) for part in PARTS}
-    return content | {name: getattr(programs, name) for name in SIZES}
-
-
-def _from_json(content: dict[str, Any]) -> ModePrograms:
-    pose, step, closing = (cache.program_from_plain(content[part]) for part in PARTS)
-    assert pose is not None and step is not None
-    return ModePrograms(pose, step, **{name: content[name] for name in SIZES}, closing=closing)

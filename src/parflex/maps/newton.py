@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +35,6 @@ Array = np.ndarray
 
 ClosingRows = Loop | FrameTarget | Coupling
 
-T = TypeVar("T", DyadPlaces, "NewtonStepper")
 
 STRIDE = 0.5  # Newton steps are kept below this angle (sliding: this share of the typical length)
 
@@ -560,7 +559,7 @@ def legs_differ(geometry: Geometry, names: Sequence[str], trace: Callable[[], Pr
     key = _key(geometry, names, "structure of legs")
 
     def build() -> BatchProgram | None:
-        program = cache.stored(key, trace, cache.program_to_plain, cache.program_from_plain)
+        program = cache.stored(key, trace)
         return None if program is None else BatchProgram(program, False)
 
     structure = cached("structure of legs", key, build)
@@ -575,8 +574,7 @@ def cached_places(
 ) -> DyadPlaces | None:
     """Return positions in closed form by these coordinates, None if there are none; `trace` traces them."""
     key = _key(geometry, names, "circles")
-    read = partial(_record, DyadPlaces)
-    places = cached("places by circles", key, lambda: cache.stored(key, trace, _content, read))
+    places = cached("places by circles", key, lambda: cache.stored(key, trace))
     return None if places is None else replace(places, program=places.program.with_choice(geometry.compiled))
 
 
@@ -584,15 +582,8 @@ def cached_steppers(geometry: Geometry, names: Sequence[str], trace: Callable[[]
     """Steps and judges of poses by these coordinates, and all as one; `trace` traces them where they are not there."""
     key = _key(geometry, names, "closing")
 
-    def content(both: Both) -> list[list[dict[str, Any]]]:
-        return [[_content(stepper) for stepper in group] for group in both]
-
-    def read(content: list[list[dict[str, Any]]]) -> Both:
-        steppers, judges = ([_record(NewtonStepper, entry) for entry in group] for group in content)
-        return steppers, judges
-
     def build() -> Steppers:
-        both = cache.stored(key, trace, content, read)
+        both = cache.stored(key, trace)
         return *both, joined(*([stepper.part for stepper in group] for group in both))
 
     steps = cached("Newton steps", key, build)
@@ -601,19 +592,3 @@ def cached_steppers(geometry: Geometry, names: Sequence[str], trace: Callable[[]
         for group in steps[:2]
     )
     return steppers, judges, steps[2]
-
-
-def _content(record: DyadPlaces | NewtonStepper) -> dict[str, Any]:
-    """A record with its program and arrays as JSON has them."""
-    own = {field.name: getattr(record, field.name) for field in fields(record)}
-    plain = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in own.items()}
-    return plain | {"program": cache.program_to_plain(record.program.program)}
-
-
-def _record(kind: type[T], content: dict[str, Any]) -> T:
-    """The record that was written so."""
-    program = cache.program_from_plain(content["program"])
-    assert program is not None
-    arrays = {field.name for field in fields(kind) if field.type == "Array"}
-    own = {name: np.array(value, dtype=None if value else int) for name, value in content.items() if name in arrays}
-    return kind(**{**content, **own, "program": BatchProgram(program)})

@@ -10,15 +10,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from parflex.cache import cached
 from parflex.codegen import cache
-from parflex.codegen.emit_python import functions_of, run
+from parflex.codegen.emit_python import functions_of
 from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.optimise import make_program
+from parflex.codegen.program import run
 from parflex.maps.kinematics import BatchProgram
 from parflex.parameters.design_numbers import DesignNumbers, number_at
 from parflex.parameters.traced_numbers import TracedFile, same_reading, trace_file
@@ -93,35 +93,23 @@ def numbers_of_designs(robot: Robot, designs: Mapping[str, Array]) -> DesignNumb
     """
     keys = tuple(designs)
     key = cache.key_of(robot, "design numbers", keys, robot.written)  # formulas may differ in alike robots
-    made = cached("design numbers", key, lambda: _made(cache.stored(key, lambda: _traced(robot, keys))))
+    made = cached("design numbers", key, lambda: cache.stored(key, lambda: _traced(robot, keys)))
     columns = np.stack([np.asarray(designs[name], dtype=float) for name in keys], axis=1)
     return made.numbers(robot, keys, columns)
 
 
-def _made(content: dict[str, Any]) -> NumberProgram:
-    program = cache.program_from_plain(content["program"])
-    assert program is not None
-    places = cache.as_tuples(content["places"])
-    name = hashlib.sha256((repr(places) + program.digest()).encode()).hexdigest()
-    compared = tuple((how, bool(answer)) for how, answer in content["compared"])
-    samples = None if content["samples"] is None else np.array(content["samples"])
-    return NumberProgram(BatchProgram(program), places, compared, np.array(content["nominal"]), name, samples)
-
-
-def _traced(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any]:
+def _traced(robot: Robot, keys: tuple[str, ...]) -> NumberProgram:
     """The file read with symbols."""
     file, nominal_values = trace_file(robot, keys), [number_at(robot, key) for key in keys]
     groups, samples = _alike(file, np.array(nominal_values))
     known = all(nominal_values) and np.isfinite(samples).all()  # nothing says how far a key at zero would have to go
     outputs = {"number": [file.numbers[own[0]].expression for own in groups], **file.checks}
     arrays = {name: np.array(expressions, dtype=object) for name, expressions in outputs.items() if len(expressions)}
-    return {
-        "program": cache.program_to_plain(make_program(file.graph, "numbers", arrays, quick=True)),
-        "places": [[place for k in own for place in file.places[k]] for own in groups],
-        "compared": [list(check) for check in file.compared],
-        "nominal": [file.numbers[own[0]].nominal for own in groups],
-        "samples": samples.tolist() if known else None,
-    }
+    program = make_program(file.graph, "numbers", arrays, quick=True)
+    places = tuple(tuple(place for k in own for place in file.places[k]) for own in groups)
+    name = hashlib.sha256((repr(places) + program.digest()).encode()).hexdigest()
+    nominal = np.array([file.numbers[own[0]].nominal for own in groups])
+    return NumberProgram(BatchProgram(program), places, file.compared, nominal, name, samples if known else None)
 
 
 def _alike(file: TracedFile, nominal_values: Array) -> tuple[list[list[int]], Array]:

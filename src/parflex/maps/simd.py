@@ -15,7 +15,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from parflex.codegen.llvm_jit import Kernel, aligned_zeros, host_target
-from parflex.codegen.llvm_lines import Lines, pointer_to
+from parflex.codegen.llvm_lines import Lines
 from parflex.codegen.loop_compiler import Native, unrolled_range
 from parflex.codegen.loop_functions import ProgramCall, compiled, inner
 from parflex.codegen.loop_types import CompiledRecord
@@ -91,12 +91,10 @@ class _ControlWord(Native):
     def llvm(b: Lines, arguments: list[str]) -> None:
         """Lines of the setting."""
         if KNOWN:
-            place, word = pointer_to("i8"), pointer_to("i32")
-            b.declared.add(f"declare void @llvm.x86.sse.ldmxcsr({place})")
+            b.declared.add("declare void @llvm.x86.sse.ldmxcsr(ptr)")
             slot = b.new("alloca i32")
-            b.lines.append(f"  store i32 {b.new(f'trunc i64 {arguments[0]} to i32')}, {word} {slot}")
-            argument = slot if place == "ptr" else b.cast(slot, word, place)
-            b.call("@llvm.x86.sse.ldmxcsr", f"{place} {argument}")
+            b.lines.append(f"  store i32 {b.new(f'trunc i64 {arguments[0]} to i32')}, ptr {slot}")
+            b.call("@llvm.x86.sse.ldmxcsr", f"ptr {slot}")
 
 
 call_lanes, control_word = ProgramCall(), _ControlWord()

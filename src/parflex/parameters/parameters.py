@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from parflex.cache import cached
-from parflex.codegen.emit_python import functions_of, run
+from parflex.codegen.emit_python import functions_of
 from parflex.codegen.optimise import make_program
-from parflex.codegen.program import Program
+from parflex.codegen.program import Program, run
 from parflex.errors import InputError, ParflexError, RobotFileError
 from parflex.parameters.design_numbers import DesignNumbers, Path, leaves, number_at, with_leaves
 from parflex.parameters.robot_file import redesigned

@@ -16,7 +16,7 @@ import numpy as np
 from parflex.bodies.rigid import RigidBody
 from parflex.records import Record
 from parflex.recursion.energy import LinkWrench, add_wrenches, element_wrenches
-from parflex.recursion.kinematics import Motion, Pose, jacobians, motion
+from parflex.recursion.kinematics import Motion, Pose, acceleration_matrix, jacobians, motion
 from parflex.spatial.linear import scalar_type, solve_positive
 from parflex.spatial.rotations import cross, hat
 from parflex.tree.tree import GROUND, Link, Tree
@@ -197,11 +197,12 @@ def articulated_accelerations(tree: Tree, at: Pose, qd: Any, tau: Array) -> Arra
 
 def _link_bias(tree: Tree, at: Pose, drift: Motion, j: int) -> tuple[Array, Array]:
     """Accelerations of a link, in its axes, beyond those that its parent's acceleration carries to it."""
-    k = tree.links[j].parent
+    link, k = tree.links[j], tree.links[j].parent
     if k == GROUND:
-        return drift.a[j], drift.al[j]
-    carried = drift.a[k] + cross(drift.al[k], at.local_position[j])
-    return drift.a[j] - at.from_parent(tree, j, carried), drift.al[j] - at.from_parent(tree, j, drift.al[k])
+        return np.zeros(3), np.zeros(3)
+    w, U = at.from_parent(tree, j, drift.w[k]), acceleration_matrix(drift.w[k], np.zeros(3))
+    slide, turn = (S @ drift.qd[link.v] for S in (link.joint.S_v, link.joint.S_w))
+    return at.from_parent(tree, j, U @ at.local_position[j]) + 2 * cross(w, slide), cross(w, turn)
 
 
 def _over(U: Array, D: Array) -> Array:

@@ -129,14 +129,19 @@ def _beyond(node: Node, at: Pose, parent: int, e: Array, rotation: Array, positi
 
 
 def motion(tree: Tree, at: Pose, qd: Any, qdd: Any, base: Array | None = None) -> Motion:
-    """Velocities and accelerations of all links, theory (4), (5); `base` is the world acceleration of the ground."""
+    """Velocities and accelerations of all links, theory (4), (5); `base` is the world acceleration of the ground.
+
+    Consecutive revolute joints with parallel axes rotate a link by the sum of their angles.
+    """
     base = np.zeros(3) if base is None else base
     if all(isinstance(rates, np.ndarray) and rates.dtype.kind == "f" and not rates.any() for rates in (qd, qdd)):
         return _at_rest(tree, at, qd, qdd, base)
     zero = np.zeros(3)
     result = Motion([], [], [], [], [], base, at, qd, qdd)
+    groups: list[tuple[Array, Any, Any]] = []  # of parallel axes: al before the first one, sums of rates and of qdd
     for j, link in enumerate(tree.links):
         S_v, S_w = link.joint.S_v, link.joint.S_w
+        rate, change = qd[link.v], qdd[link.v]
         if link.parent == GROUND:
             v, w, a, al = zero, zero, at.from_parent(tree, j, base), zero
         else:
@@ -147,14 +152,26 @@ def motion(tree: Tree, at: Pose, qd: Any, qdd: Any, base: Array | None = None) -
             v = at.from_parent(tree, j, result.v[k] + cross(result.w[k], p) + bend[0])
             w = at.from_parent(tree, j, result.w[k] + bend[1])
             a = at.from_parent(tree, j, result.a[k] + result.U[k] @ p + bend[2])
-            al = at.from_parent(tree, j, result.al[k] + bend[3])
+            if link.node is None and _parallel(tree, j):
+                al, rates, changes = groups[k]
+                al, rate, change = at.from_parent(tree, j, al), rate + rates, change + changes
+            else:
+                al = at.from_parent(tree, j, result.al[k] + bend[3])
+        groups.append((al, rate, change))
         slide, turn = S_v @ qd[link.v], S_w @ qd[link.v]
         result.v.append(v + slide)
         result.w.append(w + turn)
         result.a.append(a + S_v @ qdd[link.v] + 2 * cross(w, slide))
-        result.al.append(al + S_w @ qdd[link.v] + cross(w, turn))
+        result.al.append(al + S_w @ change + cross(w, S_w @ rate))
         result.U.append(acceleration_matrix(result.w[j], result.al[j]))
     return result
+
+
+def _parallel(tree: Tree, j: int) -> bool:
+    """Return whether a link and its parent are on revolute joints with parallel axes."""
+    link, parent = tree.links[j], tree.links[tree.links[j].parent]
+    both = link.joint.kind == parent.joint.kind == "revolute"
+    return both and np.array_equal(link.rotation @ link.joint.S_w, parent.joint.S_w)
 
 
 def _at_rest(tree: Tree, at: Pose, qd: Array, qdd: Array, base: Array) -> Motion:

@@ -56,18 +56,13 @@ class Leg(Record):
 
 @dataclass(frozen=True)
 class Legs:
-    """The body of the platform and the legs, the input of a leg formulation.
-
-    `by_columns`: motion and moments of the attachments are computed along the columns of the platform rotation,
-    which costs less if attachments share coordinates, as those of regular polygons do.
-    """
+    """The body of the platform and the legs, the input of a leg formulation."""
 
     robot: Robot
     platform: int
     body: RigidBody  # of a rigid platform
     legs: tuple[Leg, ...]
     planar: bool
-    by_columns: bool = False
     elastic: ElasticPlatform | None = None  # a platform that does
 
     @property
@@ -244,13 +239,9 @@ def leg_motion(form: Legs, leg: Leg, q: Any, platform: PlatformMotion) -> LegMot
     at = pose(tree, q)
     J_v, _ = place_jacobian(tree, at, jacobians(tree, at), leg.end)
     J = leg.rows @ J_v
-    place = attachment(form, leg, platform.e)
-    arm = platform.R @ place
+    arm = platform.R @ attachment(form, leg, platform.e)
     U = acceleration_matrix(platform.w, platform.al)
-    if form.by_columns:
-        velocity, acceleration = cross(platform.w, platform.R) @ place, (U @ platform.R) @ place
-    else:
-        velocity, acceleration = cross(platform.w, arm), U @ arm
+    velocity, acceleration = cross(platform.w, arm), U @ arm
     if form.elastic is not None:
         bending = platform.R @ form.elastic.rate(leg.number, platform.ed)
         velocity, acceleration = velocity + bending, acceleration + 2 * cross(platform.w, bending)

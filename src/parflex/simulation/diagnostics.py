@@ -1,4 +1,4 @@
-"""Diagnostics of a run: end, energy balance, contacts, limits, and accelerations in the rows.
+"""Diagnostics of a run: end, energy balance, cables, limits, and accelerations in the rows.
 
 Positions may be accurate although steps are too long for accelerations at their ends and for forces that follow from
 them. Accelerations of coordinates, frames and outputs are therefore compared with the differences of the rates.
@@ -14,21 +14,16 @@ import numpy as np
 
 from parflex.codegen.outputs import loses_power
 from parflex.diagnostics import Diagnostic
-from parflex.dynamics.contact_state import limits_without_stop
 from parflex.errors import InputError, SingularError
 from parflex.forces.effort_allocation import driven_cables, read_limits
 from parflex.integrators.driver import Grid, rounded_down
-from parflex.recursion.energy import contact_depths
-from parflex.recursion.kinematics import pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.limits import check_limits, efforts_of_file
 from parflex.robot.robot import Robot
-from parflex.robot.states import quoted
 from parflex.simulation.outputs import Output, RunState, acceleration_columns, add_outputs, motion_columns
 from parflex.simulation.problem import Problem, metres_per_unit
 from parflex.simulation.quantities import BY_ACCELERATION, coordinate_rows, frame_difference, quantity
 from parflex.trajectories.trajectory import Trajectory
-from parflex.tree.force_elements import gated_contacts
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
@@ -36,14 +31,7 @@ UNBALANCED = 0.01  # of the exchanged energy: an energy balance that is off by l
 # of the largest energy, and of that of a robot that moves by its typical length in the time of a run: rounding
 ROUNDED_ENERGY, LEAST_ENERGY = 1e-12, 1e-9
 SAME_LENGTH = 1e-9  # of the time: rounding
-MOST_NAMED = 3  # jumps or contacts in the diagnostics of a run
-
-# steps in a contact that give its rebound to a thousandth, generalized-alpha to five: of a mass against a damped stop
-STEPS_IN_A_CONTACT = {"gauss4": 5, "gauss6": 3, "rk4": 8, "generalized-alpha": 12}
-SLOW = 0.01  # of the largest speed in the run: a slower contact grazes or comes to rest, with 1e-4 of the energy
-MOST_LOOKED_AT = 100  # rows, for that speed
-CONTACTS = {"stop": "the contact of joint '{}' with its stop", "flank": "the contact of coupling '{}' with a flank",
-            "cable": "the pull of cable '{}'"}  # fmt: skip
+MOST_NAMED = 3  # jumps in the diagnostics of a run
 
 ROUGH = 0.15  # root mean square, of the largest: the rule over two rows errs by 7 % at 100 Hz and rows of 1 ms
 SEEN = 2  # steps between rows, at most, for rows to resolve what steps resolve
@@ -151,78 +139,7 @@ def balance_warnings(columns: Mapping[str, Array], method: str, usual: float) ->
     return [Diagnostic("energy-balance", text, "energy", off)]
 
 
-# -- contacts, cables, limits ------------------------------------------------------------------------------
-
-
-def contact_warnings(
-    robot: Robot, events: Array, columns: Mapping[str, Array], method: str, step: float
-) -> list[Diagnostic]:
-    """Return diagnostics of contacts that end before fixed steps resolve them; their energy balance is right."""
-    enough, shortest = STEPS_IN_A_CONTACT.get(method, 0) * step, dict[tuple[str, str], tuple[float, float]]()
-    short = [contact for contact in _contacts(robot.tree, events) if contact[2] < enough]
-    fastest = _fastest(robot, columns) if short else {}
-    for on, first, duration, speed in short:
-        if speed >= SLOW * fastest[on.contact.told]:
-            first, least = shortest.get((on.kind, on.name), (first, duration))
-            shortest[on.kind, on.name] = first, min(least, duration)
-    return [
-        Diagnostic(
-            "short-contact",
-            f"{CONTACTS[kind].format(name)} takes {least:.2g} s (first at t = {first:.4g} s), too short for steps of "
-            f"{step:.2g} s: its rebound is not resolved; give steps of {rounded_down(least * step / enough)} s or "
-            "less, or the method 'dopri5'",
-            name,
-            least,
-        )
-        for (kind, name), (first, least) in list(shortest.items())[:MOST_NAMED]
-    ]
-
-
-def _contacts(tree: Tree, events: Array) -> list[tuple[Any, float, float, float]]:
-    """Return contacts that began and ended: the contact, its begin, its duration, and the speed at its begin."""
-    gates = {gate: on for on in gated_contacts(tree) for gate in {on.contact.gate, on.contact.told}}
-    begun: dict[int, tuple[float, float]] = {}
-    contacts = []
-    for gate, became, time, rate in sorted(events.tolist(), key=lambda row: row[2]):
-        if (on := gates.get(int(gate))) is None:  # of a joint that sticks
-            continue
-        if became and int(gate) == on.contact.told:
-            begun[on.contact.told] = time, abs(rate)
-        elif not became and on.contact.told in begun:  # a damped contact releases before the depth is zero
-            start, speed = begun.pop(on.contact.told)
-            contacts.append((on, start, time - start, speed))
-    return contacts
-
-
-def _fastest(robot: Robot, columns: Mapping[str, Array]) -> dict[int, float]:
-    """Return the largest rate of the depth of each contact in some rows of a run."""
-    tree, (q, qd), fastest = (
-        robot.tree,
-        (coordinate_rows(robot, columns, word) for word in ("q", "qd")),
-        dict[int, float](),
-    )
-    for k in np.linspace(0, len(q) - 1, MOST_LOOKED_AT).astype(int):
-        for contact, _, rate in contact_depths(tree, pose(tree, q[k]), tree.rates(q[k], qd[k])):
-            fastest[contact.told] = max(fastest.get(contact.told, 0.0), abs(float(rate)))
-    return fastest
-
-
-def stop_limit_warnings(robot: Robot) -> list[Diagnostic]:
-    """Return a diagnostic of limits that do not act, although stops do."""
-    names = limits_without_stop(robot)
-    if not names:
-        return []
-    text = f"the limits of {quoted(names)} do not act: they have no stop"
-    return [Diagnostic("limit-without-stop", text, names[0])]
-
-
-def identical_joint_warnings(problem: Problem, counts: Mapping[str, int]) -> list[Diagnostic]:
-    """Return a diagnostic if rates of joints in stiction were too similar to determine which of them slides."""
-    if not counts.get("alike_rests"):
-        return []
-    names = [link.name for link in problem.sticking]
-    text = f"rates of some of the joints in stiction ({quoted(names)}) are nearly identical, so that either may slide: "
-    return [Diagnostic("identical-stiction", f"{text}compare with friction_width=1e-3", names[0])]
+# -- cables, limits ----------------------------------------------------------------------------------------
 
 
 def cable_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[Diagnostic]:

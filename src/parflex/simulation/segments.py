@@ -17,7 +17,7 @@ from parflex.errors import ParflexError
 from parflex.integrators.driver import NEAR, Grid, IntegratedRows, System, run_loop
 from parflex.recursion.energy import contact_depths, distance
 from parflex.recursion.kinematics import pose
-from parflex.simulation.discontinuities import InputSegments, input_segments
+from parflex.simulation.input_breaks import InputSegments, ends_inside, input_segments
 from parflex.simulation.problem import BETTER, POOR, PartitionEvent, PartitionWatch, Problem, with_independent_rates
 from parflex.simulation.singular_passage import (
     STAGES,
@@ -26,7 +26,7 @@ from parflex.simulation.singular_passage import (
     UndeterminedBranchError,
     passage_rows,
 )
-from parflex.simulation.step_control import Steps, ends_inside
+from parflex.simulation.step_control import Steps
 from parflex.trajectories.trajectory import Trajectory
 from parflex.tree.tree import Tree
 

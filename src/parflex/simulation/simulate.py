@@ -20,15 +20,13 @@ from parflex.forces.section_forces import reduced_load_warning
 from parflex.integrators.driver import CITATIONS, Grid, IntegratedRows, method_named
 from parflex.robot.configuration import Pose
 from parflex.robot.robot import Robot
-from parflex.simulation.contact_report import contact_summary
+from parflex.simulation.contacts import contact_summary, contact_warnings, identical_joint_warnings, stop_limit_warnings
 from parflex.simulation.controller import Controller, controlled
 from parflex.simulation.diagnostics import (
     balance_error,
     balance_warnings,
     cable_warnings,
-    contact_warnings,
     friction_width_effect,
-    identical_joint_warnings,
     inconsistency_warnings,
     inconsistent_shares,
     jam_reason,
@@ -37,7 +35,6 @@ from parflex.simulation.diagnostics import (
     limit_warnings,
     partition_changed,
     refuse_longer,
-    stop_limit_warnings,
     stop_warnings,
 )
 from parflex.simulation.mesh_convergence import content_warnings, inner_warnings
@@ -65,7 +62,6 @@ from parflex.simulation.runs import Run, Summary, file_hash, versions
 from parflex.simulation.segments import Runner, Segments
 from parflex.simulation.start import StartState, start_state
 from parflex.simulation.step_control import (
-    MORE_STEPS,
     STEP,
     VISIBLE_MOTION,
     StepReport,
@@ -257,10 +253,8 @@ def simulate(
         summary["friction"] = friction_width_effect(columns, other, looked_at[0], problem.width)
     usual = tolerance is not None and grid.begin > 0
     if (usual if check_steps is None else check_steps) and track.status == "ok":
-        other, second = second_run(replace(case, steps=case.steps.halved(tree.length)), problem, looked_at, started)
-        if grid.begin and second.counts["steps"] < MORE_STEPS * track.counts["steps"]:
-            even = replace(case, steps=case.steps.halved(tree.length, track))
-            other, second = second_run(even, problem, looked_at, started)
+        half = case.steps.halved(tree.length, track.judged[2] if track.judged else time)
+        other, second = second_run(replace(case, steps=half), problem, looked_at, started)
         error = summary["estimated_error"] = estimated_error(columns, other, looked_at[0], case.steps.method, second)
         diagnostics += error_warnings(columns, error, tree.length, tolerance is not None)
     summary |= reported(diagnostics)

@@ -19,7 +19,7 @@ from parflex.closure.continuation import with_unit_quaternions
 from parflex.codegen.outputs import loses_power
 from parflex.integrators.driver import NEAR
 from parflex.integrators.tableaux import gauss
-from parflex.simulation.discontinuities import Discontinuity
+from parflex.simulation.input_breaks import Discontinuity
 from parflex.simulation.problem import Problem
 from parflex.trajectories.trajectory import Trajectory
 

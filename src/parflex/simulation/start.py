@@ -356,12 +356,7 @@ def cached_equilibrium(robot: Robot, choices: tuple[Any, ...], find: Callable[[]
     key = cache.key_of(robot, "rest", *choices) if robot.deformations else None
     if key is not None:
         key = key.removesuffix(".program") + ".rest"
-    return cache.stored(
-        key,
-        find,
-        lambda bodies: {"q": bodies.q.tolist(), "held": bodies.held, "steady": bool(bodies.steady)},
-        lambda content: RelaxedBodies(np.array(content["q"]), tuple(content["held"]), content["steady"]),
-    )
+    return cache.stored(key, find)
 
 
 def named_rates(robot: Robot, pose: Pose | None) -> set[int]:

@@ -1,10 +1,7 @@
-"""Step size of a run: error control or fixed steps, and ends of steps at breaks of the inputs.
+"""Step size of a run: error control or fixed steps.
 
 The tolerance of a step is a share of the motion so far, or a length in metres. Errors of fixed steps are estimated too,
 and their sum is compared with the motion of the robot.
-
-A step samples an input, a piecewise polynomial, as one quintic through six points. The window of the longest step is
-cut at ends of pieces until the quintic fits each part; steps end at these cuts.
 """
 
 from __future__ import annotations
@@ -19,9 +16,7 @@ import numpy as np
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
 from parflex.integrators.driver import Grid, IntegratedRows, Method, grid_of, method_named, run_loop
-from parflex.integrators.tableaux import gauss_points
 from parflex.records import Record
-from parflex.simulation.discontinuities import jump_times
 from parflex.simulation.problem import Problem, metres_per_position
 from parflex.simulation.quantities import frame_difference
 from parflex.trajectories.trajectory import Trajectory
@@ -39,18 +34,11 @@ LEAST = 1e-12  # typical lengths: errors of steps below it are rounding
 SHARE_OF_ITERATION, MOST_OF_ITERATION = 1e-3, 1e-10  # of the tolerance of a step, and in typical lengths
 SHARE_OF_TIME, SHARE_OF_PIECE = 1 / 20, 1 / 4  # of a run, of a piece of the inputs: the longest step
 SHORT_PIECE = 0.2  # s: shorter pieces of tables and sampled functions do not bound the steps
-MORE_STEPS = 1.5  # times the steps of a run: a second run with fewer does not have half the steps
 LARGE = 2e-3  # of the range of the end effector: larger errors of a run are reported
 VISIBLE = 0.01  # of the motion: larger sums of errors of steps are reported, as of the energy balance
 VISIBLE_MOTION = 1e-6  # typical lengths: a robot that moves by less is at rest but for rounding
 AT_REST = 1e-9  # of the typical length, rad: errors of a frame that are no larger are those of a frame at rest
 ORDERS = {"gauss4": 4, "gauss6": 6, "rk4": 4, "dopri5": 5, "generalized-alpha": 2}
-MISSED = 1e-5  # of the total change of an input: misfit of a quintic over a step
-MOST_CUT, SHARE_CUT = 200, 0.01  # fixed steps that are cut, and share of all: a faster input needs shorter steps
-ROUNDING = 1e-12  # of the size of an input
-SHORTEST = 1e-8  # s, or of the run where that is shorter: cuts that are nearer to each other are one
-PORTION = 20_000  # windows that are compared in one array
-NODES, WEIGHTS = gauss_points(6)
 PROBES = 10  # rows of the run that determines a fixed step
 
 
@@ -63,22 +51,17 @@ class Steps:
     tolerance: float
     choice: str
 
-    def halved(self, length: float, track: IntegratedRows | None = None) -> Steps:
+    def halved(self, length: float, longest: float) -> Steps:
         """Return steps half as long; under error control, with the tolerance for such steps.
 
-        With a `track`, return even steps of half its mean step, for runs whose rows and events end the steps.
+        Rows and events end steps too: under error control no step is longer than half the `longest` one.
         """
         grid, less = self.grid, 2.0 ** -(ORDERS[self.method.name] + 1)
         if not grid.begin:
             return replace(self, grid=replace(grid, step=grid.step / 2, every=grid.every * 2, aim=0.0))
-        if track is None:
-            aim = max(grid.aim * less, LEAST * length)
-            halved = replace(grid, aim=aim, begin=grid.begin / 2, share=grid.share * less)
-            return replace(self, grid=halved, tolerance=self.tolerance * 0.1)
-        if self.method.name == "dopri5":  # its steps end at rows
-            return replace(self, grid=replace(grid, step=grid.out_step / 2, every=1, rows=2 * grid.rows))
-        every = max(2, math.ceil(2 * track.counts["steps"] * grid.out_step / float(track.t[-1])))
-        return replace(self, grid=replace(grid, step=grid.out_step / every, every=every, begin=0.0, aim=0.0))
+        aim, most = max(grid.aim * less, LEAST * length), longest / 2
+        halved = replace(grid, aim=aim, begin=min(grid.begin / 2, most), most=most, share=grid.share * less)
+        return replace(self, grid=halved, tolerance=self.tolerance * 0.1)
 
     def report(self, track: IntegratedRows) -> StepReport:
         """Return the requested steps and their errors."""
@@ -214,110 +197,3 @@ def estimated_error(
         "how": f"a second run with half the steps ({second.counts['steps']}), order {order}",
         "seconds": second.seconds,
     }
-
-
-class InputWindows:
-    """Inputs from 0 to a time, with accelerations of driven motors, and their misfit by one quintic in a window."""
-
-    def __init__(self, inputs: Trajectory, motors: int, time: float) -> None:
-        self.inputs, self.motors, self.time, self.shortest = inputs, motors, time, SHORTEST * min(1.0, time)
-        self.breaks = inputs.breaks[(inputs.breaks > self.shortest) & (inputs.breaks < time - self.shortest)]
-        edges = np.concatenate([[0.0], self.breaks, [time]])
-        values, lengths = self._values(edges[:-1], edges[1:]), np.diff(edges)[:, None, None] * WEIGHTS[None, :, None]
-        mean = (values * lengths).sum(axis=(0, 1)) / time
-        size = (np.abs(values) * lengths).sum(axis=(0, 1))
-        # the total change of each channel; one that is constant but for rounding fits any quintic
-        self.change = np.maximum((np.abs(values - mean) * lengths).sum(axis=(0, 1)), ROUNDING / MISSED * size)
-
-    def _values(self, a: Array, b: Array) -> Array:
-        """Return values (window, point, channel)."""
-        times = a[:, None] + (b - a)[:, None] * NODES
-        values = self.inputs.value(times)
-        values[..., : self.motors] = self.inputs.value(times, 2)[..., : self.motors]
-        return values
-
-    def inside(self, a: Array, b: Array) -> tuple[Array, Array]:
-        """Return the numbers of the first break inside each window and of the first break behind it."""
-        return np.searchsorted(self.breaks, a + self.shortest), np.searchsorted(self.breaks, b - self.shortest)
-
-    def misfit(self, a: Array, b: Array) -> Array:
-        """Return the largest misfit of an input in each window, as a share of its total change."""
-        misfits = [self._misfit(a[k : k + PORTION], b[k : k + PORTION]) for k in range(0, len(a), PORTION)]
-        return np.concatenate(misfits) if misfits else np.zeros(0)
-
-    def _misfit(self, a: Array, b: Array) -> Array:
-        first, last = self.inside(a, b)
-        counts = np.maximum(last - first, 0) + 1
-        window = np.repeat(np.arange(len(a)), counts)
-        place = np.arange(len(window)) - np.repeat(np.cumsum(counts) - counts, counts)  # of a part in its window
-        inner, known = first[window] + place, np.append(self.breaks, np.inf)
-        begin = np.where(place == 0, a[window], known[np.maximum(inner - 1, 0)])
-        end = np.where(place == counts[window] - 1, b[window], known[np.minimum(inner, len(self.breaks))])
-        share = ((begin[:, None] + (end - begin)[:, None] * NODES) - a[window, None]) / (b - a)[window, None]
-        fitted = np.einsum("wpn,wnc->wpc", _lagrange(share), self._values(a, b)[window])
-        off = np.einsum("wpc,p,w->wc", np.abs(self._values(begin, end) - fitted), WEIGHTS, end - begin)
-        total = np.zeros((len(a), self.inputs.channels))
-        np.add.at(total, window, off)
-        return np.divide(total, self.change, out=np.zeros_like(total), where=self.change > 0).max(axis=1, initial=0.0)
-
-    def cuts(self, a: Array, b: Array) -> Array:
-        """Return edges of windows, cut at the break nearest to their middle until quintics fit all parts."""
-        cuts = [a, b]
-        while len(a):
-            (low, high), middles = self.inside(a, b), (a + b) / 2
-            behind = np.clip(np.searchsorted(self.breaks, middles), low, high - 1)
-            before = np.maximum(behind - 1, low)
-            nearer = np.abs(self.breaks[before] - middles) < np.abs(self.breaks[behind] - middles)
-            cut = self.breaks[np.where(nearer, before, behind)]
-            cuts.append(cut)
-            a, b = np.concatenate([a, cut]), np.concatenate([cut, b])
-            low, high = self.inside(a, b)
-            a, b = a[high > low], b[high > low]
-            bad = self.misfit(a, b) > MISSED
-            a, b = a[bad], b[bad]
-        return np.unique(np.concatenate(cuts))
-
-
-def _lagrange(share: Array) -> Array:
-    """Return weights (window, point, node) of the quintic through the nodes at shares of a window."""
-    weights = np.ones((*share.shape, len(NODES)))
-    for n, node in enumerate(NODES):
-        for other in np.delete(NODES, n):
-            weights[..., n] *= (share - other) / (node - other)
-    return weights
-
-
-def ends_inside(problem: Problem, inputs: Trajectory, grid: Grid) -> Array:
-    """Return the times, besides jumps of the inputs, at which steps end so that they resolve the inputs."""
-    if not inputs.channels or not len(problem.system(inputs).free):
-        return np.zeros(0)
-    motors = len(problem.robot.actuated) if problem.driven else 0
-    windows = InputWindows(inputs, motors, grid.rows * grid.out_step)
-    a, b = _windows(grid, windows, jump_times(inputs, motors))
-    off = windows.misfit(a, b)
-    bad = np.flatnonzero(off > MISSED)
-    if not grid.begin and len(bad) > (most := max(MOST_CUT, int(SHARE_CUT * windows.time / grid.step))):
-        bad = bad[np.argsort(off[bad])[-most:]]
-    return windows.cuts(a[bad], b[bad])
-
-
-def _windows(grid: Grid, windows: InputWindows, ends: Array) -> tuple[Array, Array]:
-    """Return begins and ends of windows of the longest step, between given ends, if pieces end inside of them.
-
-    Steps under error control may begin anywhere: their windows overlap.
-    """
-    near: tuple[int, ...] = (0, 1)
-    ends, length = ends[(ends > 0) & (ends < windows.time)], grid.step
-    if grid.begin:
-        length, near = windows.time / max(1, math.ceil(windows.time / grid.most * (1 - 1e-9))), (-1, 0, 1, 2)
-    steps = np.floor(np.concatenate([windows.breaks, ends]) / length)
-    steps = np.unique([steps + k for k in near])
-    inside = steps[(steps >= 0) & (steps <= round(windows.time / length))]
-    edges = np.unique(np.concatenate([inside * length, ends]))
-    a, b = edges[:-1], edges[1:]
-    if grid.begin:  # windows of two halves, unless inputs jump between these
-        joined, middles = ~np.isin(edges[1:-1], ends), (a + b) / 2
-        a, b = np.concatenate([a, middles[:-1][joined]]), np.concatenate([b, middles[1:][joined]])
-    first, last = windows.inside(a, b)
-    chosen = (b - a > windows.shortest) & (b - a < length * (1 + 1e-6)) & (last > first)
-    return a[chosen], b[chosen]

@@ -211,17 +211,8 @@ def moving_frame(
 def follow_segment(robot: Robot, trajectory: FrameTrajectory, segment: PathSegment, near: Array) -> Found:
     """Return motors as functions of the way along a segment, and all positions where it begins and where it ends."""
     key = cache.key_of(robot, "road", trajectory.frame, tuple(trajectory.driven), segment, near, trajectory.name)
-    breaks, coefficients, first, last = cache.stored(
-        None if key is None else key.removesuffix(".program") + ".road",
-        lambda: _arrays(*followed_segment(robot, trajectory, segment, near)),
-        lambda arrays: [array.tolist() for array in arrays],
-        lambda lists: [np.array(numbers) for numbers in lists],
-    )
-    return Trajectory(breaks, coefficients), first, last
-
-
-def _arrays(pieces: Trajectory, *ends: Array) -> list[Array]:
-    return [pieces.breaks, pieces.coefficients, *ends]
+    key = None if key is None else key.removesuffix(".program") + ".road"
+    return cache.stored(key, lambda: followed_segment(robot, trajectory, segment, near))
 
 
 def followed_segment(robot: Robot, trajectory: FrameTrajectory, segment: PathSegment, near: Array) -> Found:

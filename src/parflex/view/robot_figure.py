@@ -21,7 +21,18 @@ from parflex.statics.modes import Modes
 from parflex.tree.tree import GROUND as ON_GROUND
 from parflex.tree.tree import Place
 from parflex.view.skeleton import Edge, Face, ModeShape, Skeleton, coupling_labels, extent, mode_shape_points, skeleton
-from parflex.view.style import INK, LINES, TEXT, WIDTHS, drawing, figure_style, new_figure, picture_path, svg_of
+from parflex.view.style import (
+    INK,
+    LINES,
+    TEXT,
+    WIDTHS,
+    drawing,
+    figure_style,
+    new_figure,
+    picture_path,
+    rounded_places,
+    svg_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -134,7 +145,7 @@ def moving_mode(modes: Modes, number: int, inches: float) -> tuple[str, str]:
             picture.axes = figure.add_subplot()
             picture.mode(shape, AMPLITUDE, sign)
             picture.frame(ALONE)
-            texts.append(re.sub(r"\d+\.\d\d", lambda number: f"{float(number[0]):.1f}", svg_of(figure)))
+            texts.append(rounded_places(svg_of(figure), 1))
     ends = re.finditer(ELEMENT, texts[1])
 
     def moved(match: re.Match[str]) -> str:

@@ -28,6 +28,7 @@ from parflex.view.skeleton import (
     beam_of,
     coupled_links,
     extent,
+    in_world,
     is_platform,
     rim,
     skeleton,
@@ -105,9 +106,7 @@ class Scene:
         local = local.copy()
         for part, place in self._moving:
             local[part] = place(q, points)
-        R = np.array([*at.rotation, np.eye(3)])  # the ground is number -1
-        P = np.array([*at.position, np.zeros(3)])
-        return np.einsum("nij,nj->ni", R[links], local) + P[links]
+        return in_world(at, links, local)
 
     def shape(self, q: Array, rates: Array) -> Array:
         """Return displacements of all vertices in a mode, the largest one of the robot's own points being 1."""

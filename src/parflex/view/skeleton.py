@@ -90,9 +90,7 @@ class Skeleton(Record):
         local = self.r0.copy()
         for j, part, body in self.elastic:
             local[part] = body.displaced(q[self.robot.tree.links[j].e])
-        R = np.array([*at.rotation, np.eye(3)])  # the ground is number -1
-        P = np.array([*at.position, np.zeros(3)])
-        return np.einsum("nij,nj->ni", R[self.link], local) + P[self.link]
+        return in_world(at, self.link, local)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,6 +120,12 @@ def mode_shape_points(robot: Robot, configuration: Configuration, mode: Array) -
     largest = float(np.linalg.norm(shape[bones.body], axis=1).max(initial=0.0))
     edges = np.array([edge[:2] for edge in bones.edges], dtype=int).reshape(-1, 2)
     return ModeShape(points, shape / (largest or 1.0), edges, extent(points[bones.body]))
+
+
+def in_world(at: Pose, links: Array, local: Array) -> Array:
+    """Return the world positions (m) of points in the axes of their links; -1 is the ground."""
+    R, P = np.array([*at.rotation, np.eye(3)]), np.array([*at.position, np.zeros(3)])
+    return np.einsum("nij,nj->ni", R[links], local) + P[links]
 
 
 def extent(points: Array) -> float:

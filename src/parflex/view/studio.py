@@ -169,6 +169,11 @@ class StudioViewer(Viewer):
         if self.shown is not None and not self.session.trouble:
             self.panel.tell(self.session)
 
+    def _do_show(self, _: Any) -> None:
+        super()._do_show(None)
+        self._ghost = None, None
+        self._show_stored_design()
+
     def _show_stored_design(self) -> None:
         """Show the robot of the stored design as a ghost."""
         stored = self.desk.kept

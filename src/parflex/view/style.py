@@ -150,4 +150,13 @@ def svg_of(figure: Any) -> str:
     with figure_style():
         figure.savefig(text, format="svg", metadata={"Date": None})
     svg = re.sub(r' id="[a-z]+(2d)?_\d+"|<metadata>.*?</metadata>', "", text.getvalue(), flags=re.DOTALL)
-    return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", svg[svg.index("<svg") :])
+    return rounded_places(svg[svg.index("<svg") :], 2)
+
+
+def rounded_places(svg: str, digits: int) -> str:
+    """Round the numbers in the tags of an SVG text, and none of its words."""
+
+    def tag(match: re.Match[str]) -> str:
+        return re.sub(rf"\d+\.\d{{{digits + 1},}}", lambda number: f"{float(number[0]):.{digits}f}", match[0])
+
+    return re.sub(r"<[^>]*>", tag, svg)

@@ -62,6 +62,7 @@ class Viewer:
         self._wanted = threading.Event()  # set by each request
         self._phase = 0.0
         self._modes_are_old = False
+        self._run_is_shown = False  # in place of the pose
         self.server = start_server(port, robot.name)
         try:
             self.stage = Stage(self.server, frames)
@@ -82,7 +83,6 @@ class Viewer:
     def begin(self, mode: int | None, amplitude: float = 6.0, stress: bool = False) -> None:
         """Begin with a mode (from 1) that plays, or with the run if there is one; beams in colours of their stress."""
         self.panel.stress.value = stress
-        self._do_stress(stress)
         if mode is not None:
             names = self.session.mode_names()
             if mode > len(names):
@@ -92,9 +92,9 @@ class Viewer:
             self.panel.mode.value = names[mode - 1]
             self.panel.amplitude.value = amplitude
             self.panel.play_mode.value = True
-            self._do_play_mode(True)
         elif self.run is not None:
             self.panel.play_run.value = True
+        self._do_show(None)
 
     def ask(self, what: str, value: Any) -> None:
         """Note a request of a person; of several requests of one kind the last counts."""
@@ -161,7 +161,7 @@ class Viewer:
             self.session.trouble = f"The file changed and cannot be used: {error}"
             self.panel.tell(self.session)
             return
-        self.session, self.run = session, None
+        self.session, self.run, self._run_is_shown = session, None, False
         self._open()
 
     # -- requests ------------------------------------------------------------------------------------
@@ -180,15 +180,29 @@ class Viewer:
         reached = self.session.move(goal)
         self.stage.show_mark(self.session.asked)
         self.panel.tell(self.session)
-        if not reached:
-            return
-        self._show_still()
-        self.stage.place_axes(self.session.q)
-        self.panel.follow(self.session, but)
-        self._modes_are_old = True
-        self._do_reactions(self.panel.reactions.value)
-        self._do_stress(self.panel.stress.value)
-        self._do_ghost(self.panel.ghost.value)
+        if reached:
+            self.panel.follow(self.session, but)
+            self._modes_are_old, self._run_is_shown = True, False
+            self._do_show(None)
+
+    def _do_show(self, _: Any) -> None:
+        """Show the robot with what the panel says: ghost, reactions, stresses."""
+        panel, session = self.panel, self.session
+        if self._run_is_shown:
+            self._do_time(None)
+        else:
+            self._show_frame(RecordedFrame(session.base, session.q))
+        ghost = panel.ghost.value and panel.play_mode.value
+        self.stage.show_ghost(session.scene.vertices(session.q) if ghost else None)
+        vertices, faces, note = session.reactions() if panel.reactions.value else (*merged([]), "")
+        self.stage.show_arrows(vertices, faces)
+        self.stage.name_couplings(session.coupling_efforts if panel.reactions.value else {})
+        panel.reaction_note.content = note
+        run = self.run if self.run is not None and self.run.largest_stress else None
+        moment = 0.0 if run is None else panel.time.value
+        levels, note = session.stresses(run, moment) if panel.stress.value else (None, "")
+        self.stage.colour_beams(levels)
+        panel.stress_note.content = note
 
     def _list_modes(self) -> None:
         """List the modes if the robot is flexible or its motors are held by servos."""
@@ -203,59 +217,35 @@ class Viewer:
         session.trouble = before
         self.panel.list_modes(names, note)
 
-    def _do_mode(self, name: str) -> None:
-        self._show_still()
-
-    def _do_play_mode(self, on: bool) -> None:
-        if on and self.run is not None:
-            self.panel.play_run.value = False
-        self._phase = 0.0
-        self._do_ghost(self.panel.ghost.value)
-        if not on:
-            self._show_still()
-
-    def _show_still(self) -> None:
-        self.stage.move(self.session.base)
-
     def _do_servo(self, stiffness: float) -> None:
         self.session.set_servo(float(stiffness) or None)
         self._list_modes()
 
+    def _do_play_mode(self, on: bool) -> None:
+        if on and self.run is not None:
+            self.panel.play_run.value = False
+        self._phase, self._run_is_shown = 0.0, False
+        self._do_show(None)
+
     def _do_play_run(self, on: bool) -> None:
         if on:
-            self.panel.play_mode.value = False
-            self._do_ghost(False)
+            self.panel.play_mode.value, self._run_is_shown = False, True
+            self._do_show(None)
 
     def _do_time(self, _: Any) -> None:
         assert self.run is not None
-        self._show(self._in_run(self.run, self.panel.time.value))
+        self._run_is_shown = True
+        self._show_frame(self._in_run(self.run, self.panel.time.value))
 
     def _do_sag(self, on: bool) -> None:
-        self.session.sag(on, self.panel.scale.value)
+        self._run_is_shown = False
+        self._do_scale(self.panel.scale.value)
+
+    def _do_scale(self, scale: float) -> None:
+        self.session.sag(self.panel.sag.value, scale)
         self.panel.sag.value = self.session.sagging
-        self._show_still()
+        self._do_show(None)
         self.panel.tell(self.session)
-
-    def _do_scale(self, value: float) -> None:
-        self._do_sag(self.panel.sag.value)
-        if self.run is not None:
-            self._do_time(None)
-
-    def _do_ghost(self, on: bool) -> None:
-        shown = on and self.panel.play_mode.value
-        self.stage.show_ghost(self.session.scene.vertices(self.session.q) if shown else None)
-
-    def _do_reactions(self, on: bool) -> None:
-        vertices, faces, note = self.session.reactions() if on else (*merged([]), "")
-        self.stage.show_arrows(vertices, faces)
-        self.stage.name_couplings(self.session.coupling_efforts if on else {})
-        self.panel.reaction_note.content = note
-
-    def _do_stress(self, on: bool) -> None:
-        run = self.run if self.run is not None and self.run.largest_stress else None
-        levels, note = self.session.stresses(run, 0.0 if run is None else self.panel.time.value) if on else (None, "")
-        self.stage.colour_beams(levels)
-        self.panel.stress_note.content = note
 
     # -- frames and saving -----------------------------------------------------------------------------
 
@@ -268,7 +258,7 @@ class Viewer:
         levels = self.session.stresses(run, moment)[0] if stressed else None
         return RecordedFrame(self.session.in_run(run, moment), run.positions(moment), levels)
 
-    def _show(self, frame: RecordedFrame) -> None:
+    def _show_frame(self, frame: RecordedFrame) -> None:
         self.stage.move(frame.vertices)
         self.stage.place_axes(frame.q)
         if frame.levels is not None:
@@ -291,7 +281,7 @@ class Viewer:
         serializer = self.server.get_scene_serializer()
         frames, wait = self.pictures()
         for frame in frames:
-            self._show(frame)
+            self._show_frame(frame)
             serializer.insert_sleep(wait)
         return str(serializer.as_html())
 
@@ -400,7 +390,7 @@ class Panel:
 
     def _modes(self) -> None:
         self.frequencies = self.gui.add_markdown("")
-        self.mode = self._asking(self.gui.add_dropdown("Mode", ["none"], initial_value="none"), "mode")
+        self.mode = self._asking(self.gui.add_dropdown("Mode", ["none"], initial_value="none"), "show")
         self.play_mode = self._asking(self.gui.add_checkbox("Play the mode", False, hint=PLAY_HINT), "play-mode")
         self.amplitude = self.gui.add_slider("Amplitude (% of size)", 0.0, 20.0, 0.5, 6.0)
         self.cycle = self.gui.add_slider("Seconds a cycle", 0.5, 6.0, 0.1, 2.0)
@@ -417,10 +407,10 @@ class Panel:
         self.sag = self._asking(add("Deflected by its weight", False, disabled=not bends), "sag")
         scale = self.gui.add_number("Deformation scale", 1.0, min=0.0, step=1.0, disabled=not bends)
         self.scale = self._asking(scale, "scale")
-        self.ghost = self._asking(add("Show undeformed", True), "ghost")
-        self.reactions = self._asking(add("Reactions at rest", False), "reactions")
+        self.ghost = self._asking(add("Show undeformed", True), "show")
+        self.reactions = self._asking(add("Reactions at rest", False), "show")
         self.reaction_note = self.gui.add_markdown("")
-        self.stress = self._asking(add("Stress of beams", False, disabled=not bends), "stress")
+        self.stress = self._asking(add("Stress of beams", False, disabled=not bends), "show")
         self.stress_note = self.gui.add_markdown("")
         add_button(self.gui, self.ask, "Save picture", "picture", "A PNG of the view.")
         add_button(self.gui, self.ask, "Save page", "page", PAGE_HINT)

@@ -10,10 +10,11 @@
 
 import numpy as np
 from scipy.integrate import solve_ivp
+from scipy.spatial.transform import Rotation
 
 from support.oracles.constrained import Track, closed, integrate, started
 from support.oracles.planar_bodies import GROUND, Linkage, Pin, Spring
-from support.oracles.spatial_bodies import Assembly, Ball, Square, hinge, quaternion
+from support.oracles.spatial_bodies import Assembly, Ball, Square, hinge
 
 Array = np.ndarray
 
@@ -103,6 +104,7 @@ def slider_crank(speed: float = 6.0) -> tuple[Assembly, Array, Array]:
     second /= np.linalg.norm(second)
     R_rod = np.stack([e, second, np.cross(e, second)], axis=1)
     R_crank = np.stack([[1.0, 0, 0], [0, 0, 1.0], [0, -1.0, 0]], axis=1)  # its own y along z of the world
+    turns = Rotation.from_matrix([R_crank, R_rod, np.eye(3)]).as_quat(scalar_first=True)
     joints = [
         *hinge(0, (0, -CRANK / 2, 0), (1, 0, 0), -1, (0, 0.1, 0.12), (1, 0, 0)),
         Ball(0, (0, CRANK / 2, 0), 1, (ROD / 2, 0, 0)),
@@ -112,7 +114,6 @@ def slider_crank(speed: float = 6.0) -> tuple[Assembly, Array, Array]:
         Square(2, (1, 0, 0), -1, (0, 1, 0)), Square(2, (1, 0, 0), -1, (0, 0, 1)), Square(2, (0, 1, 0), -1, (0, 0, 1)),
     ]  # fmt: skip
     places = [tip - np.array([0, 0, CRANK / 2]), (tip + C) / 2, C]
-    turns = [quaternion(R_crank), quaternion(R_rod), np.array([1.0, 0, 0, 0])]
     assembly = Assembly(mass, inertia, joints, (0.0, 0.0, -9.81))
     q = closed(assembly, 0.0, np.concatenate([part for pair in zip(places, turns, strict=True) for part in pair]))
     return assembly, q, started(assembly, q, {3: speed})

@@ -1,5 +1,6 @@
 """A beam as a chain of elements with two nodes, its reduction by Craig and Bampton, and assemblies of such chains."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,24 +30,30 @@ class ChainMatrices:
 
     def held(self) -> tuple[Array, Array]:
         """Eigenvalues and modes (mass 1, over the inner unknowns) with both ends held."""
-        own = np.ix_(self.inner, self.inner)
-        inverse, vectors = scipy.linalg.eigh(self.M[own], self.K[own])
-        values = 1 / inverse[::-1]
-        return values, vectors[:, ::-1] * np.sqrt(values)
+        return held_modes(self.M, self.K, self.inner)
 
     def reduced(self, modes: int) -> tuple[Array, Array]:
         """Stiffness and mass over both ends and the lowest modes with these held."""
-        T = self.basis(modes)
+        T = craig_bampton(self.M, self.K, self.ends, modes)
         return T.T @ self.K @ T, T.T @ self.M @ T
 
-    def basis(self, modes: int) -> Array:
-        """Static shapes of the ends, then modes."""
-        T = np.zeros((len(self.K), 12 + modes))
-        T[self.ends, range(12)] = 1.0
-        K = self.K[self.inner]
-        T[self.inner, :12] = -np.linalg.solve(K[:, self.inner], K[:, self.ends])
-        T[self.inner, 12:] = self.held()[1][:, :modes]
-        return T
+
+def held_modes(M: Array, K: Array, inner: Array) -> tuple[Array, Array]:
+    """Eigenvalues and modes of mass 1 over the inner unknowns with all others held."""
+    own = np.ix_(inner, inner)
+    inverse, vectors = scipy.linalg.eigh(M[own], K[own])  # soft modes with all digits
+    values = 1 / inverse[::-1]
+    return values, vectors[:, ::-1] * np.sqrt(values)
+
+
+def craig_bampton(M: Array, K: Array, kept: Sequence[int], modes: int) -> Array:
+    """Static shapes of the kept unknowns, then modes with these held, as columns over all unknowns."""
+    inner, count = np.setdiff1d(np.arange(len(K)), kept), len(kept)
+    T = np.zeros((len(K), count + modes))
+    T[kept, :count] = np.eye(count)
+    T[inner, :count] = -np.linalg.solve(K[np.ix_(inner, inner)], K[np.ix_(inner, kept)])
+    T[inner, count:] = held_modes(M, K, inner)[1][:, :modes]
+    return T
 
 
 def chain(length: float, bar: Bar, elements: int) -> ChainMatrices:

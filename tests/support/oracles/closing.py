@@ -6,6 +6,35 @@ import numpy as np
 
 RANK = 1e-10
 TOLERANCE = 1e-8
+TERMS = ("motor_inertia", "friction", "springs")
+Numbers = Mapping[str, float]
+
+
+class ClosedModel:
+    """What models of closed robots have in common, given their closures and the forces along all coordinates."""
+
+    coordinates: list[str]
+    closure_rows: int
+
+    def motion(self, q: Numbers, rates: Numbers, accelerations: Numbers) -> tuple[np.ndarray, np.ndarray]:
+        """Rates and accelerations of all coordinates from some; fails if these do not fit or suffice."""
+        jacobian, _ = self.closure_jacobian(q)
+        qd = determine(jacobian, np.zeros(self.closure_rows), self.coordinates, rates)
+        _, bias = self.closure_jacobian(q, qd)
+        return qd, determine(jacobian, -bias, self.coordinates, accelerations)
+
+    def inverse(
+        self,
+        q: Numbers,
+        rates: Numbers,
+        accelerations: Numbers,
+        actuated: Sequence[str],
+        include: Sequence[str] = TERMS,
+        wrenches: Mapping[str, Sequence[float]] | None = None,
+    ) -> dict[str, float]:
+        """Efforts of the motors; `wrenches` hold force and moment, world axes, at a frame or point."""
+        force, jacobian = self.forces(q, rates, accelerations, include, wrenches)
+        return efforts(jacobian, force, self.coordinates, actuated)
 
 
 def determine(jacobian: np.ndarray, right: np.ndarray, names: Sequence[str], given: Mapping[str, float]) -> np.ndarray:

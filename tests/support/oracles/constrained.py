@@ -1,15 +1,19 @@
 """Rigid bodies under constraints, integrated in redundant coordinates with multipliers; independent of the package.
 
-Joints are rows `G(q) v = r(t)`. By Gauss' principle accelerations are, of all with `G a = gamma`, nearest to those of
-the free bodies in the metric of the masses: least squares, for redundant rows too. Dormand and Prince's method of
-order eight integrates between rows of a table, at which the state is projected onto the constraints.
+A system has diagonal `masses` of its velocities, `openings` of its constraints, `rows` (G, r and gamma of `G v = r`,
+`G a = gamma`), `forces` on the free bodies with gyroscopic terms, `rates` of positions, and `moved` positions. By
+Gauss' principle accelerations are, of all with `G a = gamma`, nearest to those of the free bodies in the metric of the
+masses: least squares, for redundant rows too. Dormand and Prince's method of order eight integrates between rows of a
+table, at which the state is projected onto the constraints.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from scipy.integrate import DOP853
+
+from support.oracles.planar_bodies import Linkage
+from support.oracles.spatial_bodies import Assembly
 
 Array = np.ndarray
 REDUNDANT = 1e-9  # singular values of the scaled rows below this, relative to the largest, belong to repeated rows
@@ -24,28 +28,7 @@ class StoppedError(Exception):
         self.time = time
 
 
-class System(Protocol):
-    """What the integration asks of a system."""
-
-    masses: Array  # of all velocities, diagonal
-
-    def openings(self, t: float, q: Array) -> Array:
-        """By how much the constraints are violated."""
-
-    def rows(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array]:
-        """`G`, `r` and `gamma` of `G v = r`, `G a = gamma`."""
-
-    def forces(self, t: float, q: Array, v: Array) -> Array:
-        """What acts on the free bodies, gyroscopic terms included."""
-
-    def energy(self, q: Array, v: Array) -> float:
-        """Kinetic and potential energy."""
-
-    def rates(self, q: Array, v: Array) -> Array:
-        """Time derivative of the positions."""
-
-    def moved(self, q: Array, way: Array) -> Array:
-        """Positions after a small way along the velocities."""
+System = Linkage | Assembly
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,12 @@ from math import factorial
 import casadi as ca
 import numpy as np
 
-from . import chart, closing, elements
+from . import chart, elements
+from .closing import TERMS, ClosedModel, Numbers
 from .reader import Closure, Frame, RobotData
 
-TERMS = ("motor_inertia", "friction", "springs")
-Numbers = Mapping[str, float]
 
-
-class EnergyModel:
+class EnergyModel(ClosedModel):
     """Kinetic and potential energy of all bodies; loops are closed by multipliers.
 
     Coordinates are joint values and, for balls and free frames, the local chart about the current pose.
@@ -77,12 +75,38 @@ class EnergyModel:
                 stored += elements.energy(element, long)
         return forces, stored
 
-    def tangent(self, q: Numbers, multipliers: np.ndarray) -> np.ndarray:
-        """Second derivative of the potential less the multipliers times the rows; springs of joints apart."""
-        x = self._inputs[0]
-        lam = ca.SX(ca.DM(multipliers))
-        second = ca.hessian(self._potential - ca.dot(lam, self._rows), x)[0]
-        return self._evaluate(ca.Function("tangent", self._inputs, [second]), q)[0]
+    def tangent(
+        self,
+        q: Numbers,
+        efforts: Numbers,
+        pulls: Mapping[str, Sequence[float]],
+        servos: Mapping[str, tuple[float, float]],
+        locked: Sequence[str],
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What no multipliers balance at rest, and the second derivative of the potential with the multipliers.
+
+        Efforts of joints and pulls (forces at frames, world axes) are constant; servos are springs (stiffness, rest).
+        """
+        force, x = self.mass_matrix_and_bias(q, np.zeros(len(self.coordinates)))[1], self._inputs[0]
+        stiffness = np.diag([frame.stiffness for frame in self.data.frames for _ in frame.rates])
+        for coupled in self.data.couplings:
+            weights = np.array([coupled.weights.get(name, 0.0) for name in self.coordinates])
+            stiffness = stiffness + (coupled.stiffness or 0.0) * np.outer(weights, weights)
+        for name, (servo, rest) in servos.items():
+            stiffness[self.coordinates.index(name), self.coordinates.index(name)] += servo
+            force[self.coordinates.index(name)] += servo * (q[name] - rest)
+        for name, effort in efforts.items():
+            force[self.coordinates.index(name)] -= effort
+        potential = self._potential
+        for name, pull in pulls.items():
+            force = force - self.frame_jacobian(q, name)[:3].T @ np.asarray(pull, float)
+            potential = potential - ca.dot(ca.SX(ca.DM(pull)), self._transforms[name][:3, 3])
+        units = np.eye(len(force))[[self.coordinates.index(name) for name in locked]].reshape(-1, len(force))
+        rows = np.vstack([self.closure_jacobian(q)[0], units])
+        multipliers = np.linalg.lstsq(rows.T, force, rcond=1e-12)[0]
+        lagrangian = potential - ca.dot(ca.SX(ca.DM(multipliers[: self.closure_rows])), self._rows)
+        second = self._evaluate(ca.Function("tangent", self._inputs, [ca.hessian(lagrangian, x)[0]]), q)[0]
+        return force - rows.T @ multipliers, second + stiffness
 
     def closure_residual(self, q: Numbers) -> np.ndarray:
         """Gaps of all closures, in metres and radians (small angles)."""
@@ -92,13 +116,6 @@ class EnergyModel:
         """Derivative J of the residual in the chart, and J_dot qd."""
         jacobian, bias = self._evaluate(self._closing, q, qd)
         return jacobian, bias.ravel()
-
-    def motion(self, q: Numbers, rates: Numbers, accelerations: Numbers) -> tuple[np.ndarray, np.ndarray]:
-        """Rates and accelerations of all coordinates from some; fails if these do not fit or suffice."""
-        jacobian, _ = self.closure_jacobian(q)
-        qd = closing.determine(jacobian, np.zeros(self.closure_rows), self.coordinates, rates)
-        _, bias = self.closure_jacobian(q, qd)
-        return qd, closing.determine(jacobian, -bias, self.coordinates, accelerations)
 
     def mass_matrix_and_bias(
         self, q: Numbers, qd: np.ndarray, include: Sequence[str] = TERMS
@@ -124,22 +141,21 @@ class EnergyModel:
             potential += (coupled.stiffness or 0.0) * stretch**2 / 2
         return kinetic, potential
 
-    def inverse(
+    def forces(
         self,
         q: Numbers,
         rates: Numbers,
         accelerations: Numbers,
-        actuated: Sequence[str],
         include: Sequence[str] = TERMS,
         wrenches: Mapping[str, Sequence[float]] | None = None,
-    ) -> dict[str, float]:
-        """Efforts of the motors; `wrenches` hold force and moment, world axes, at a frame or point."""
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What the open tree takes along all rates, and the rows of the closures."""
         qd, qdd = self.motion(q, rates, accelerations)
         mass, bias = self.mass_matrix_and_bias(q, qd, include)
         force = mass @ qdd + bias
         for name, wrench in (wrenches or {}).items():
             force = force - self.frame_jacobian(q, name).T @ np.asarray(wrench, float)
-        return closing.efforts(self.closure_jacobian(q)[0], force, self.coordinates, actuated)
+        return force, self.closure_jacobian(q)[0]
 
     def frame_pose(self, q: Numbers, name: str) -> np.ndarray:
         """Homogeneous transform of a frame or point in the world."""

@@ -1,6 +1,7 @@
 """Coupled joints by constraints of other engines: joints and tendons of MuJoCo, mimic joints of Pinocchio."""
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from . import chart
 from .reader import Frame, RobotData
@@ -27,7 +28,7 @@ def mjcf(data: RobotData) -> str:
 
     def body(frame: Frame) -> str:
         placed = chart.placement(frame)
-        quaternion = _quaternion(placed[:3, :3])
+        quaternion = Rotation.from_matrix(placed[:3, :3]).as_quat(scalar_first=True)
         text = f'<body name="{frame.name}" pos="{_numbers(placed[:3, 3])}" quat="{_numbers(quaternion)}">'
         if frame.kind != "fixed":
             kind = {"rz": "hinge", "pz": "slide"}[frame.kind]
@@ -130,17 +131,3 @@ def followed(data: RobotData, leader: str) -> tuple[dict[str, float], dict[str, 
                 carried = sum(coupled.weights[name] * offsets[name] for name in known)
                 offsets[new[0]] = (coupled.offset - carried) / weight
     return ratios, offsets
-
-
-def _quaternion(R: np.ndarray) -> np.ndarray:
-    """Unit quaternion of a rotation, scalar first."""
-    K = np.array(
-        [
-            [np.trace(R), R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]],
-            [0, R[0, 0] - R[1, 1] - R[2, 2], R[0, 1] + R[1, 0], R[0, 2] + R[2, 0]],
-            [0, 0, R[1, 1] - R[0, 0] - R[2, 2], R[1, 2] + R[2, 1]],
-            [0, 0, 0, R[2, 2] - R[0, 0] - R[1, 1]],
-        ]
-    )
-    K = K + np.triu(K, 1).T
-    return np.linalg.eigh(K)[1][:, -1]

@@ -71,19 +71,26 @@ class FlexibleEnergyModel(EnergyModel):
         for name, value in efforts.items():
             force[self.coordinates.index(name)] = value
         A, bias = self.closure_jacobian(q, qd)
-        return _saddle(M, A, force - c, -bias)[: len(M)]
+        system = np.block([[M, A.T], [A, np.zeros((len(A), len(A)))]])
+        return np.linalg.solve(system, np.concatenate([force - c, -bias]))[: len(M)]
 
     def driven(
-        self, q: Numbers, qd: np.ndarray, accelerations: Numbers, include: Sequence[str] = TERMS
+        self,
+        q: Numbers,
+        qd: np.ndarray,
+        accelerations: Numbers,
+        motors: Sequence[str] | None = None,
+        include: Sequence[str] = TERMS,
     ) -> tuple[np.ndarray, dict[str, float]]:
-        """All accelerations and the efforts when motors move as given: they are closures with multipliers too."""
+        """All accelerations, and the efforts of motors (if none are named: there) if some accelerate as given."""
         M, c = self.mass_matrix_and_bias(q, qd, include)
         A, bias = self.closure_jacobian(q, qd)
-        motors = np.eye(len(M))[[self.coordinates.index(name) for name in accelerations]]
-        wanted = np.array(list(accelerations.values()))
-        solution = _saddle(M, np.vstack([A, motors]), -c, np.concatenate([-bias, wanted]))
-        efforts = -solution[len(M) + len(A) :]
-        return solution[: len(M)], dict(zip(accelerations, map(float, efforts), strict=True))
+        motors, units = list(motors or accelerations), np.eye(len(M))
+        wanted, pushed = (units[[self.coordinates.index(name) for name in names]] for names in (accelerations, motors))
+        zero = np.zeros((len(A) + len(wanted), len(A) + len(pushed)))
+        system = np.block([[M, A.T, -pushed.T], [np.vstack([A, wanted]), zero]])
+        solution = np.linalg.solve(system, np.concatenate([-c, -bias, list(accelerations.values())]))
+        return solution[: len(M)], dict(zip(motors, map(float, solution[len(M) + len(A) :]), strict=True))
 
     def frequencies(self, q: Numbers, held: Sequence[str]) -> np.ndarray:
         """Frequencies in Hz, also those that are zero, about rest, gravity left out, with some coordinates held."""
@@ -190,9 +197,3 @@ def _kinetic(weighed: list, spun: list, x: ca.SX, xd: ca.SX) -> ca.SX:
         kinetic += inertia / 2 * (ca.dot(rates[first : first + 3], z) + rates[first + 3]) ** 2
         first += 4
     return kinetic
-
-
-def _saddle(M: np.ndarray, A: np.ndarray, force: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Accelerations and multipliers of M x + A^T lam = force, A x = right."""
-    system = np.block([[M, A.T], [A, np.zeros((len(A), len(A)))]])
-    return np.linalg.solve(system, np.concatenate([force, right]))

@@ -29,8 +29,7 @@ class LedRobot:
             self.data = _carrying(self.data, payload)
         self.model = EnergyModel(self.data)
         self.motors = list(self.data.actuated)
-        frames = [(frame, frame.coordinates, frame.start) for frame in self.data.frames]
-        self.start = {name: value for _, names, values in frames for name, value in zip(names, values, strict=True)}
+        self.start = chart.start(self.data)
 
     def closed(self, q: dict[str, float], held: dict[str, float], rates: tuple[str, ...] = ()) -> dict[str, float]:
         """All positions with the motors, or a frame with these rates, at their places, near to those given."""

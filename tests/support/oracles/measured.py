@@ -1,5 +1,6 @@
 """Records of the robot of `three_rrr` with friction, noise, encoders and currents of 12 bits, under its controller."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,28 +55,37 @@ def followed(time: float, seed: int, loop: Loop = Loop(), p: three_rrr.Parameter
     rows = []
     for k in range(round(time / loop.sample)):
         x, xd, xdd = path(k * loop.sample, seed)
-        q, qd = joints(p, x, xd)
-        J_x, J_q = three_rrr.jacobians(p, x, q)
-        qdd = -np.linalg.solve(J_q, J_x @ xdd + three_rrr.drift(p, x, xd, q, qd))
-        (D, C, G_q), (D_x, G_x) = three_rrr.leg_matrices(p, q, qd), three_rrr.platform_matrices(p)
-        tau = three_rrr.passed_on(p, x, q, D @ qdd + C + G_q, D_x @ xdd + G_x) + loop.friction(qd[:3])
+        q = three_rrr.inverse_geometry(p, x, SIGNS)
+        qd, qdd = three_rrr.moving(p, x, q, xd, xdd)
+        D, C, G = three_rrr.model(p, x[2], q, qd)
+        tau = D @ qdd + C + G + loop.friction(qd[:3])
         rows.append(np.concatenate([[k * loop.sample], q[:3], tau, q[:3]]))
     return _columns(np.array(rows))
 
 
-def closed_loop(time: float, seed: int, loop: Loop = Loop(), p: three_rrr.Parameters | None = None) -> dict[str, Array]:
-    """Clean columns: time, positions and efforts of the motors, their reference."""
-    p = three_rrr.Parameters() if p is None else p
-    count, h = round(time / loop.sample), loop.sample
+Law = Callable[[Array, Array, Array, Array, Array, float], Array]  # x, xd, q, qd, wanted angles, time: efforts
+
+
+def _under(law: Law, time: float, seed: int, loop: Loop, p: three_rrr.Parameters) -> dict[str, Array]:
+    """Clean columns of a robot under a law: time, positions and efforts of the motors, their reference."""
+    h, rows = loop.sample, []
     x, xd, _ = path(0.0, seed)
-    rows = []
-    for k in range(count):
+    for k in range(round(time / h)):
         q, qd = joints(p, x, xd)
         wanted, _ = joints(p, *path(k * h, seed)[:2])
-        tau = loop.stiffness * three_rrr.wrap(wanted[:3] - q[:3]) - loop.damping * qd[:3]
+        tau = law(x, xd, q, qd, wanted, k * h)
         rows.append(np.concatenate([[k * h], q[:3], tau, wanted[:3]]))
         x, xd = _step(p, loop, x, xd, tau, h)
     return _columns(np.array(rows))
+
+
+def closed_loop(time: float, seed: int, loop: Loop = Loop(), p: three_rrr.Parameters | None = None) -> dict[str, Array]:
+    """Clean columns under the controller of the loop."""
+
+    def law(x: Array, xd: Array, q: Array, qd: Array, wanted: Array, t: float) -> Array:
+        return loop.stiffness * three_rrr.wrap(wanted[:3] - q[:3]) - loop.damping * qd[:3]
+
+    return _under(law, time, seed, loop, three_rrr.Parameters() if p is None else p)
 
 
 def computed_loop(
@@ -84,25 +94,19 @@ def computed_loop(
     """The same under computed torque by a model with another load (kg), viscous and Coulomb friction."""
     p, own = three_rrr.Parameters(), three_rrr.Parameters(m_c=nominal[0])
     known = Loop(viscous=nominal[1], coulomb=nominal[2])
-    count, h = round(time / loop.sample), loop.sample
-    x, xd, _ = path(0.0, seed)
-    rows = []
-    for k in range(count):
-        q, qd = joints(p, x, xd)
-        goal, goal_rate, goal_acceleration = path(k * h, seed)
-        wanted, wanted_rate = joints(p, goal, goal_rate)
+
+    def law(x: Array, xd: Array, q: Array, qd: Array, wanted: Array, t: float) -> Array:
+        goal, goal_rate, goal_acceleration = path(t, seed)
+        _, wanted_rate = joints(p, goal, goal_rate)
         there = _motor_accelerations(p, goal, goal_rate, wanted, wanted_rate)
         asked = there[0] @ goal_acceleration + there[1]
         asked = asked + Kv * (wanted_rate - qd)[:3] + Kp * three_rrr.wrap((wanted - q)[:3])
         here = _motor_accelerations(p, x, xd, q, qd)
-        xdd = np.linalg.solve(here[0], asked - here[1])
-        J_x, J_q = three_rrr.jacobians(p, x, q)
-        qdd = -np.linalg.solve(J_q, J_x @ xdd + three_rrr.drift(p, x, xd, q, qd))
-        (D, C, G_q), (D_x, G_x) = three_rrr.leg_matrices(own, q, qd), three_rrr.platform_matrices(own)
-        tau = three_rrr.passed_on(own, x, q, D @ qdd + C + G_q, D_x @ xdd + G_x) + known.friction(qd[:3])
-        rows.append(np.concatenate([[k * h], q[:3], tau, wanted[:3]]))
-        x, xd = _step(p, loop, x, xd, tau, h)
-    return _columns(np.array(rows))
+        _, qdd = three_rrr.moving(p, x, q, xd, np.linalg.solve(here[0], asked - here[1]))
+        D, C, G = three_rrr.model(own, x[2], q, qd)
+        return D @ qdd + C + G + known.friction(qd[:3])
+
+    return _under(law, time, seed, loop, p)
 
 
 def _motor_accelerations(p: three_rrr.Parameters, x: Array, xd: Array, q: Array, qd: Array) -> tuple[Array, Array]:
@@ -126,17 +130,10 @@ def sensed(clean: dict[str, Array]) -> dict[str, Array]:
 
 
 def _step(p: three_rrr.Parameters, loop: Loop, x: Array, xd: Array, tau: Array, h: float) -> tuple[Array, Array]:
-    def slope(y: Array) -> Array:
-        rate = joints(p, y[:3], y[3:])[1][:3]
-        return np.concatenate([y[3:], three_rrr.accelerations(p, y[:3], y[3:], tau - loop.friction(rate), SIGNS)[0]])
+    def acceleration(x: Array, xd: Array) -> Array:
+        return three_rrr.accelerations(p, x, xd, tau - loop.friction(joints(p, x, xd)[1][:3]), SIGNS)[0]
 
-    y = np.concatenate([x, xd])
-    k1 = slope(y)
-    k2 = slope(y + h / 2 * k1)
-    k3 = slope(y + h / 2 * k2)
-    k4 = slope(y + h * k3)
-    y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-    return y[:3], y[3:]
+    return three_rrr.rk4(acceleration, x, xd, h)
 
 
 def sliding_mass(

@@ -9,8 +9,6 @@ import numpy as np
 import scipy.linalg
 import scipy.optimize
 
-from .beam_element import Bar, element
-
 
 @dataclass(frozen=True, eq=False)
 class Modes:
@@ -131,29 +129,6 @@ def _waves(nodes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         along = nodes @ k + phase
         field += np.hstack([np.outer(np.sin(along), a), np.outer(np.cos(along), np.cross(k, a) / 2)])
     return field
-
-
-def clamped_beam(length: float, bar: Bar) -> Modes:
-    """A beam clamped at the frame of the body by its six cubic shapes, at four Gauss points (exact to degree seven)."""
-    assert bar.rotary and abs(bar.Ip - bar.Iy - bar.Iz) < 1e-12 * bar.Ip
-    points, weights = np.polynomial.legendre.leggauss(4)
-    xi, weights = np.array([0, 1, *(points + 1) / 2]), np.array([0, 0, *weights / 2])
-    field = np.zeros((len(xi), 6, 6))  # by displacement and turn of the end
-    field[:, 0, 0] = field[:, 3, 3] = xi
-    up, tilt = 3 * xi**2 - 2 * xi**3, length * (xi**3 - xi**2)
-    up_slope, tilt_slope = (6 * xi - 6 * xi**2) / length, 3 * xi**2 - 2 * xi
-    field[:, 1, 1], field[:, 1, 5], field[:, 5, 1], field[:, 5, 5] = up, tilt, up_slope, tilt_slope
-    field[:, 2, 2], field[:, 2, 4], field[:, 4, 2], field[:, 4, 4] = up, -tilt, -up_slope, tilt_slope
-    K, M = (matrix[6:, 6:] for matrix in element(length, bar))
-    values, vectors = scipy.linalg.eigh(K, M)
-    shapes = np.einsum("nik,ka->ani", field, vectors)
-    for shape in shapes:
-        flat = shape[:, :3].ravel()
-        shape *= np.sign(flat[np.abs(flat).argmax()]) or np.sign(shape[1, 3])  # twist moves no node
-    line = bar.density * length * weights
-    moments = line[:, None, None] * np.diag([0, bar.Iz, bar.Iy])
-    nodes = np.outer(xi, [length, 0, 0])
-    return Modes(nodes, ("root", "end"), line * bar.A, moments, shapes, values, np.zeros(6))
 
 
 def free_bar(length: float, mass: float, bends: int) -> tuple[Modes, np.ndarray]:

@@ -5,13 +5,13 @@ offset s is at r0 + s + u + th x s, with the turn th = sum_k turn_k e_k. The bod
 are derivatives of these positions in the world; no integral of the shapes is formed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import casadi as ca
 import numpy as np
 
-from .energy import TERMS, Numbers, displaced, transforms
+from .energy import Numbers, displaced, transforms
 from .flexible_energy import Bent, FlexibleEnergyModel
 from .modal_data import Modes
 from .reader import Frame, RobotData
@@ -63,21 +63,6 @@ class ModalEnergyModel(FlexibleEnergyModel):
             own = slice(first, first + modes.size)
             c[own, 0] += modes.damping() * qd[own]
         return [M, c]
-
-    def platform_driven(
-        self, q: Numbers, qd: np.ndarray, accelerations: Numbers, motors: Sequence[str], include: Sequence[str] = TERMS
-    ) -> tuple[np.ndarray, dict[str, float]]:
-        """All accelerations and the efforts of motors when other coordinates are to accelerate as given."""
-        M, c = self.mass_matrix_and_bias(q, qd, include)
-        A, bias = self.closure_jacobian(q, qd)
-        units = np.eye(len(M))
-        wanted, pushed = (units[[self.coordinates.index(name) for name in names]] for names in (accelerations, motors))
-        rows, held = len(A), len(wanted)
-        zero = np.zeros((rows + held, rows + len(pushed)))
-        system = np.block([[M, A.T, -pushed.T], [np.vstack([A, wanted]), zero]])
-        right = np.concatenate([-c, -bias, list(accelerations.values())])
-        solution = np.linalg.solve(system, right)
-        return solution[: len(M)], dict(zip(motors, map(float, solution[len(M) + rows :]), strict=True))
 
 
 class NodalBody(Bent):

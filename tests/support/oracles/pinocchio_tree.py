@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pinocchio as pin
 
-from . import chart, closing
-from .energy import TERMS, Numbers, add_joint_terms
+from . import chart
+from .closing import TERMS, ClosedModel, Numbers
+from .energy import add_joint_terms
 from .reader import Closure, RobotData
 
 JOINTS = {
@@ -21,7 +22,7 @@ WORLD_AXES = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
 Row = tuple[np.ndarray, float]
 
 
-class PinocchioTree:
+class PinocchioTree(ClosedModel):
     """Tree of Pinocchio joints. Its bodies are massless: the regressor takes any parameters, even unreal."""
 
     def __init__(self, data: RobotData) -> None:
@@ -52,26 +53,6 @@ class PinocchioTree:
         self.closure_rows = sum(len(_directions(closure, data.planar, np.eye(3))) for closure in data.closures)
         self._coupled = [c for c in data.couplings if c.stiffness is None]
         self.closure_rows += len(self._coupled)
-
-    def motion(self, q: Numbers, rates: Numbers, accelerations: Numbers) -> tuple[np.ndarray, np.ndarray]:
-        """Rates and accelerations of all coordinates from some; fails if these do not fit or suffice."""
-        jacobian, _ = self.closure_jacobian(q)
-        qd = closing.determine(jacobian, np.zeros(self.closure_rows), self.coordinates, rates)
-        _, bias = self.closure_jacobian(q, qd)
-        return qd, closing.determine(jacobian, -bias, self.coordinates, accelerations)
-
-    def inverse(
-        self,
-        q: Numbers,
-        rates: Numbers,
-        accelerations: Numbers,
-        actuated: Sequence[str],
-        include: Sequence[str] = TERMS,
-        wrenches: Mapping[str, Sequence[float]] | None = None,
-    ) -> dict[str, float]:
-        """Efforts of the motors; `wrenches` hold force and moment, world axes, at a frame or point."""
-        force, jacobian = self.forces(q, rates, accelerations, include, wrenches)
-        return closing.efforts(jacobian, force, self.coordinates, actuated)
 
     def forces(
         self,

@@ -1,6 +1,6 @@
 """Reader of robot files for the oracles: valid files only, no messages."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -212,64 +212,35 @@ def _frames(entry: Table, names: Mapping[str, float], planar: bool) -> list[Fram
     """The frame of an entry; a joint with two axes gives two, the second bears the name and the body."""
     name, joint = entry["name"], entry.get("joint", "fixed")
     position, rotation = placement(entry, names)
-    placed = Frame(name, entry.get("parent", "base"), position, rotation)
     inertial = body(entry, names)
+    placed = Frame(name, entry.get("parent", "base"), position, rotation, **inertial)
     start = numbers(entry["start"], names) if "start" in entry else []
+
+    def posed(kind: str, coordinates: tuple[str, ...], rates: tuple[str, ...], values: Iterable[float]) -> list[Frame]:
+        parts = {"coordinates": _names(name, coordinates), "rates": _names(name, rates)}
+        return [replace(placed, kind=kind, start=tuple(values), **parts)]
+
     if joint == "fixed":
-        return [replace(placed, **inertial)]
+        return [placed]
     if joint == "spherical":
-        turn = quaternion(start or [0.0] * 3)
-        coordinates, rates = _names(name, QUATERNION), _names(name, ("wx", "wy", "wz"))
-        return [replace(placed, kind="spherical", coordinates=coordinates, rates=rates, start=turn, **inertial)]
+        return posed("spherical", QUATERNION, ("wx", "wy", "wz"), quaternion(start or [0.0] * 3))
+    if joint == "free" and planar:
+        return posed("planar", ("x", "y", "theta"), ("vx", "vy", "wz"), start or [0.0] * 3)
     if joint == "free":
-        if planar:
-            kind, values = "planar", tuple(start or [0.0] * 3)
-            coordinates, rates = _names(name, ("x", "y", "theta")), _names(name, ("vx", "vy", "wz"))
-        else:
-            start = (start or [0.0] * 3) + ([0.0] * 3 if len(start) < 6 else [])
-            kind, values = "free", (*start[:3], *quaternion(start[3:]))
-            coordinates = _names(name, ("x", "y", "z", *QUATERNION))
-            rates = _names(name, ("vx", "vy", "vz", "wx", "wy", "wz"))
-        return [replace(placed, kind=kind, coordinates=coordinates, rates=rates, start=values, **inertial)]
+        start = (start or [0.0] * 3) + ([0.0] * 3 if len(start) < 6 else [])
+        values = (*start[:3], *quaternion(start[3:]))
+        return posed("free", ("x", "y", "z", *QUATERNION), ("vx", "vy", "vz", "wx", "wy", "wz"), values)
     axes = KINDS[joint]
+    terms = [joint_terms(entry, names, k) for k in range(len(axes))]
+    pitch = number(entry.get("pitch", 0), names)
     if len(axes) == 1:
-        value = tuple(start or [0.0])
-        return [
-            replace(
-                placed,
-                kind=axes[0],
-                coordinates=(name,),
-                rates=(name,),
-                start=value,
-                pitch=number(entry.get("pitch", 0), names),
-                **inertial,
-                **joint_terms(entry, names, 0),
-            )
-        ]
+        own = ((name,), (name,), tuple(start or [0.0]))
+        return [Frame(name, placed.parent, position, rotation, axes[0], *own, **inertial, **terms[0], pitch=pitch)]
     one, two = f"{name}.1", f"{name}.2"
-    start = start * 2 if len(start) == 1 else start or [0.0, 0.0]
+    first, second = start * 2 if len(start) == 1 else start or [0.0, 0.0]
     return [
-        replace(
-            placed,
-            name=one,
-            kind=axes[0],
-            coordinates=(one,),
-            rates=(one,),
-            start=(start[0],),
-            **joint_terms(entry, names, 0),
-        ),
-        Frame(
-            name,
-            one,
-            np.zeros(3),
-            np.eye(3),
-            axes[1],
-            (two,),
-            (two,),
-            (start[1],),
-            **inertial,
-            **joint_terms(entry, names, 1),
-        ),
+        Frame(one, placed.parent, position, rotation, axes[0], (one,), (one,), (first,), **terms[0]),
+        Frame(name, one, np.zeros(3), np.eye(3), axes[1], (two,), (two,), (second,), **inertial, **terms[1]),
     ]
 
 

@@ -63,22 +63,6 @@ def rotation(quaternion: Array) -> Array:
     )
 
 
-def quaternion(R: Array) -> Array:
-    """Of a rotation matrix, from its largest column of products."""
-    w = np.sqrt(max(0.0, 1 + R[0, 0] + R[1, 1] + R[2, 2])) / 2
-    sizes = np.sqrt(np.maximum(0.0, 1 + 2 * np.diag(R) - np.trace(R))) / 2
-    k = int(np.argmax([w, *sizes]))
-    if k == 0:
-        return np.array([w, *(np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]) / (4 * w))])
-    a, b, c = k - 1, k % 3, (k + 1) % 3
-    e = np.zeros(4)
-    e[0] = (R[c, b] - R[b, c]) / (4 * sizes[a])
-    e[1 + a] = sizes[a]
-    e[1 + b] = (R[a, b] + R[b, a]) / (4 * sizes[a])
-    e[1 + c] = (R[a, c] + R[c, a]) / (4 * sizes[a])
-    return e
-
-
 def _skew(p: Array) -> Array:
     return np.array([[0, -p[2], p[1]], [p[2], 0, -p[0]], [-p[1], p[0], 0]])
 

@@ -52,11 +52,7 @@ def _solved(K: np.ndarray, M: np.ndarray, conditions: list[np.ndarray]) -> np.nd
 
 
 def frequencies(
-    steps: list[Step],
-    ends: str,
-    count: int,
-    tension: Callable[[float], float] = lambda x: 0.0,
-    tip: float = 0.0,
+    steps: list[Step], ends: str, count: int, tension: Callable[[float], float] = lambda x: 0.0, tip: float = 0.0
 ) -> np.ndarray:
     """The lowest frequencies in Hz; `tension` at x from the start, `tip` a point mass (kg) at the end."""
     found = np.concatenate([_stretching(steps, ends, tip), _bending(steps, ends, tension, tip)])

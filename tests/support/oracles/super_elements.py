@@ -3,7 +3,9 @@
 import numpy as np
 import scipy.io
 import scipy.linalg
+from scipy.spatial.transform import Rotation
 
+from . import chains
 from .beam_element import Bar, element
 from .frame import cross_matrix
 
@@ -16,24 +18,13 @@ def round_bar(diameter: float, E: float = 210e9, density: float = 7850.0, poisso
 
 def chain(length: float, count: int, bar: Bar) -> tuple[np.ndarray, np.ndarray]:
     """Mass and stiffness of a beam along x in equal elements, six unknowns per node."""
-    K1, M1 = element(length / count, bar)
-    M, K = np.zeros((2, 6 * (count + 1), 6 * (count + 1)))
-    for k in range(count):
-        own = slice(6 * k, 6 * k + 12)
-        M[own, own] += M1
-        K[own, own] += K1
-    return M, K
+    whole = chains.chain(length, bar, count)
+    return whole.M, whole.K
 
 
 def reduced(M: np.ndarray, K: np.ndarray, kept: list[int], modes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Craig and Bampton: static shapes of the kept unknowns, then modes of mass 1 with these held."""
-    inner = [k for k in range(len(M)) if k not in kept]
-    static = -np.linalg.solve(K[np.ix_(inner, inner)], K[np.ix_(inner, kept)])
-    inverse, held = scipy.linalg.eigh(M[np.ix_(inner, inner)], K[np.ix_(inner, inner)])  # soft ones with all digits
-    held = held[:, ::-1][:, :modes] / np.sqrt(inverse[::-1][:modes])
-    T = np.zeros((len(M), len(kept) + modes))
-    T[kept, : len(kept)] = np.eye(len(kept))
-    T[inner, : len(kept)], T[inner, len(kept) :] = static, held
+    """Craig and Bampton: static shapes of the kept unknowns, then modes with these held."""
+    T = chains.craig_bampton(M, K, kept, modes)
     return T.T @ M @ T, T.T @ K @ T
 
 
@@ -41,12 +32,6 @@ def reduced_beam(length: float, count: int, bar: Bar, modes: int) -> tuple[np.nd
     """A beam reduced to its ends."""
     M, K = chain(length, count, bar)
     return reduced(M, K, [*range(6), *range(len(M) - 6, len(M))], modes)
-
-
-def turning_z_to(tilt: float, lean: float) -> np.ndarray:
-    """Rotation by `tilt` that leans the z axis towards the azimuth `lean`."""
-    axis = cross_matrix(np.array([-np.sin(lean), np.cos(lean), 0.0]))
-    return np.eye(3) + np.sin(tilt) * axis + (1 - np.cos(tilt)) * axis @ axis
 
 
 def flexure_hexapod(file: str, count: int = 12) -> np.ndarray:
@@ -65,7 +50,7 @@ def flexure_hexapod(file: str, count: int = 12) -> np.ndarray:
     for leg in range(6):
         foot = np.radians([-20, 20, 100, 140, 220, 260][leg])
         lean = np.radians([70, -70, 190, 50, 310, 170][leg])
-        R = turning_z_to(tilt, lean)
+        R = Rotation.from_rotvec(tilt * np.array([-np.sin(lean), np.cos(lean), 0.0])).as_matrix()
         top = np.array([radius * np.cos(foot), radius * np.sin(foot), 0]) + length * R[:, 2] - [0, 0, height]
         first = leg * own
         rows = [first + k for k in range(own)]

@@ -1,5 +1,6 @@
 """The planar 3RRR of [Zubizarreta2010, section 4] with its errata: geometry, multipliers, laws, sampled loop."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -146,17 +147,36 @@ def passed_on(p: Parameters, x: Array, q: Array, f_q: Array, f_x: Array) -> Arra
     return T.T @ (f_q + J_C.T @ f_x)
 
 
+def model(p: Parameters, theta: float, q: Array, qd: Array) -> tuple[Array, Array, Array]:
+    """D (3 x 6), C qd and G of (58), with J_C of (39) and its derivative of (43); the data need not fit the loops."""
+    x = np.array([0.0, 0.0, theta])
+    J_x, J_q = jacobians(p, x, q)
+    J_C = -np.linalg.pinv(J_x) @ J_q
+    xdd = -np.linalg.pinv(J_x) @ drift(p, x, J_C @ qd, q, qd)
+    (D, C, G_q), (D_x, G_x) = leg_matrices(p, q, qd), platform_matrices(p)
+    parts = (D, D_x @ J_C), (C, D_x @ xdd), (G_q, G_x)
+    return tuple(passed_on(p, x, q, *part) for part in parts)  # type: ignore[return-value]
+
+
+def determinant(p: Parameters, x: Array, signs: Array) -> float:
+    """Zero where the platform can move with the motors locked."""
+    J_x, J_q = jacobians(p, x, inverse_geometry(p, x, signs))
+    return float(np.linalg.det(np.hstack([J_q[:, 3:], J_x])))
+
+
+def moving(p: Parameters, x: Array, q: Array, xd: Array, xdd: Array) -> tuple[Array, Array]:
+    """Joint rates and accelerations of a motion of the platform."""
+    J_x, J_q = jacobians(p, x, q)
+    qd = -np.linalg.solve(J_q, J_x @ xd)
+    return qd, -np.linalg.solve(J_q, J_x @ xdd + drift(p, x, xd, q, qd))
+
+
 def extended_law(p: Parameters, q: Array, qd: Array, wanted: tuple[Array, Array, Array], kp: float, kv: float) -> Array:
     """(59) with (58), all joints of the legs measured."""
     reference, rate, acceleration = wanted
     u = acceleration + kv * (rate - qd) + kp * wrap(reference - q)
-    x = platform_from_legs(p, q)
-    J_x, J_q = jacobians(p, x, q)
-    xd = -np.linalg.pinv(J_x) @ (J_q @ qd)
-    xdd = -np.linalg.pinv(J_x) @ (J_q @ u + drift(p, x, xd, q, qd))
-    D, C, G_q = leg_matrices(p, q, qd)
-    D_x, G_x = platform_matrices(p)
-    return passed_on(p, x, q, D @ u + C + G_q, D_x @ xdd + G_x)
+    D, C, G_q = model(p, platform_from_legs(p, q)[2], q, qd)
+    return D @ u + C + G_q
 
 
 def classical_law(
@@ -199,9 +219,7 @@ def circle(
     xd = radius * ad * np.array([-s, c, 0.0])
     xdd = radius * (add * np.array([-s, c, 0.0]) - ad**2 * np.array([c, s, 0.0]))
     q = inverse_geometry(p, x, signs)
-    J_x, J_q = jacobians(p, x, q)
-    qd = -np.linalg.solve(J_q, J_x @ xd)
-    return x, (q, qd, -np.linalg.solve(J_q, J_x @ xdd + drift(p, x, xd, q, qd)))
+    return x, (q, *moving(p, x, q, xd, xdd))
 
 
 def run(
@@ -231,15 +249,15 @@ def run(
             motors = (wanted[0][:3], wanted[1][:3], wanted[2][:3])
             tau = classical_law(nominal, guess, q[:3], qd[:3], motors, KP, KV, signs)
         efforts.append(tau)
-        x, xd = _rk4(plant, x, xd, tau, signs, h)
+        x, xd = rk4(lambda x, xd, tau=tau: accelerations(plant, x, xd, tau, signs)[0], x, xd, h)
         rows.append(x)
         wanted_rows.append(circle(nominal, (k + 1) * h, radius, whole, signs)[0])
     return np.array(rows), np.array(wanted_rows), np.array(efforts)
 
 
-def _rk4(p: Parameters, x: Array, xd: Array, tau: Array, signs: Array, h: float) -> tuple[Array, Array]:
+def rk4(acceleration: Callable[[Array, Array], Array], x: Array, xd: Array, h: float) -> tuple[Array, Array]:
     def slope(y: Array) -> Array:
-        return np.concatenate([y[3:], accelerations(p, y[:3], y[3:], tau, signs)[0]])
+        return np.concatenate([y[3:], acceleration(y[:3], y[3:])])
 
     y = np.concatenate([x, xd])
     k1 = slope(y)

@@ -1,6 +1,7 @@
 """The 3-PRS tripod with a 2R wrist by its lengths and angles alone: joints for a place and a direction of its tool."""
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 LEG = 0.5
 ANGLES = np.radians([0.0, 125.0, 235.0])
@@ -39,17 +40,13 @@ def _home() -> np.ndarray:
     return np.array([1.047, 1.047, 1.047, 0.0, 0.0, 0.53, 0.0, 0.0, 0.0])
 
 
-def _rotation(vector: np.ndarray) -> np.ndarray:
-    angle = float(np.linalg.norm(vector))
-    K = np.cross(np.eye(3), vector)  # the matrix of v x
-    if angle < 1e-9:
-        return np.eye(3) + K
-    return np.eye(3) + np.sin(angle) / angle * K + (1 - np.cos(angle)) / angle**2 * K @ K
+def turned(vector: np.ndarray) -> np.ndarray:
+    return Rotation.from_rotvec(vector).as_matrix()
 
 
 def _gaps(x: np.ndarray) -> np.ndarray:
     """How far the ends of the rods are from the balls of the platform."""
-    strokes, rods, p, R = x[:3], x[3:6], x[6:9], _rotation(x[9:12])
+    strokes, rods, p, R = x[:3], x[3:6], x[6:9], turned(x[9:12])
     gaps = []
     for k in range(3):
         out = np.array([np.cos(ANGLES[k]), np.sin(ANGLES[k]), 0.0])
@@ -61,10 +58,10 @@ def _gaps(x: np.ndarray) -> np.ndarray:
 
 def _tool(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Place of the tool and the direction along it."""
-    p, R, first, second = x[6:9], _rotation(x[9:12]), x[12], x[13]
-    wrist = R @ _rotation(np.array([0.0, 0.0, first]))
+    p, R, first, second = x[6:9], turned(x[9:12]), x[12], x[13]
+    wrist = R @ turned(np.array([0.0, 0.0, first]))
     centre = p + R @ np.array([0.02, 0.01, 0.05]) + wrist @ np.array([0.0, 0.0, 0.08])
-    hand = wrist @ _rotation(np.array([np.pi / 2, 0.0, 0.0])) @ _rotation(np.array([0.0, 0.0, second]))
+    hand = wrist @ turned(np.array([np.pi / 2, 0.0, 0.0])) @ turned(np.array([0.0, 0.0, second]))
     return centre + hand @ np.array([0.0, 0.15, 0.0]), hand[:, 1]
 
 
