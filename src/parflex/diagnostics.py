@@ -47,7 +47,6 @@ CODES: dict[str, tuple[str, str]] = {
     "load-inside-beam": ("A load acts between nodes of a beam.", "Use a node at the load."),
     "longer-run": ("The run ends at the next whole row.", "Choose a time that is a multiple of 'out_step'."),
     "mesh-not-shown": ("A mesh is not shown.", "Correct the file in the text."),
-    "missed-tracking": ("A simulated motor does not follow as recorded.", "Check the controller."),
     "missing-inertia": ("A part of the robot moves without inertia.", "Give the inertia of its bodies."),
     "model-error": ("The model has an error, or it is unknown.", "Check units and mode numbers, or measure more."),
     "moved-by-noise": ("Noise of positions moves a parameter.", "Use iv or didim, or a lower cutoff."),

@@ -19,7 +19,7 @@ from support.stop_robots import ball
 import parflex
 from parflex.bodies.superelement import damping_note
 from parflex.calibration.calibrate import _dependencies
-from parflex.cli.identification import _unsaved_option_warnings
+from parflex.cli.identification import unsaved_options
 from parflex.cli.output import diagnostic_of
 from parflex.cli.view import _tell
 from parflex.codegen.cache import _private
@@ -30,7 +30,6 @@ from parflex.exchange.import_robot import _missing_inertias, _suspected_units
 from parflex.forces.section_forces import missing_stress_warning
 from parflex.identification import diagnostics, identify
 from parflex.identification.diagnostics import Misfit, residuals_above_noise
-from parflex.identification.didim import SimulatedRecords
 from parflex.identification.recordings import _beyond_limits
 from parflex.identification.robot_update import changed_rows
 from parflex.jobs import _check_workers, source_digest
@@ -296,20 +295,14 @@ def _(wrong, folder, patch):
         yield from identified(friction="symmetric" if wrong else "direction")
 
 
-@case("above-noise", "other-controller", "missed-tracking", "far-positions", "impossible-parameter", "not-in-file")
+@case("above-noise", "other-controller", "far-positions", "impossible-parameter", "not-in-file")
 def _(wrong, folder, patch):
-    misfits, record = (
-        [Misfit("r.csv", "axis", 0.5 if wrong else 1e-4, 1e-4)],
-        Fake(name="r.csv", position=np.zeros((1, 1))),
-    )
+    misfits = [Misfit("r.csv", "axis", 0.5 if wrong else 1e-4, 1e-4)]
     yield from (*residuals_above_noise(misfits, misfits), *residuals_above_noise(misfits, []))
-    members = Fake(regressor=Fake(robot=Fake(actuated_names=["axis"])))
-    simulated = Fake(mapped=Fake(controller=Fake(law="pd")), members=members)
-    yield from SimulatedRecords._missed(simulated, record, np.array([0.9 * wrong]), 0.01)
     limited = parflex.load("emps", settings={"frame.axis.limits": [-0.1, 0.1 if wrong else 1e3]})
     yield from _beyond_limits(limited, ["axis"], np.array([[0.0], [0.5]]))
     yield from changed_rows(slide(), {"M[axis]": 8.0, "FV[axis]": -1.0 if wrong else 1.0})[1]
-    yield from _unsaved_option_warnings({"settings": {"a": 1} if wrong else {}, "payload": None})
+    yield from unsaved_options({"settings": {"a": 1} if wrong else {}, "payload": None})
 
 
 @case("contradicting-encoders", "contradicting-sensor")
@@ -346,19 +339,18 @@ def _(wrong, folder, patch):
     pair = {"mode": 1, "pose": "home", "mac": 0.2 if wrong else 1.0, "mac_of": "measured", "held_out": True}
     pair |= {"interval": (1.0, 2.0), "measured": 3.0 if wrong else 1.5}
     lost = [{"pose": "home", "measured": 9.0}] * wrong
-    yield from FitReport._unsure(Fake(_too_many=lambda pose: ""), [pair], lost)
+    yield from FitReport._unsure(Fake(), [pair], lost)
 
 
 @case("neglected-gravity", "undetermined-parameters", "strained-prior", "model-error")
 def _(wrong, folder, patch):
     class Report(FitReport):
         def __init__(self):
-            self.fitting = Fake(keys=["k"], error=np.array([0.1, 0.1]) * wrong, starts=3, freedoms=lambda *_: 2.0)
-            self.fit, self.without_error, self.freedoms, self.shifted = 0, 1, 5.0, np.zeros(1, dtype=bool)
+            self.fitting = Fake(
+                keys=["k"], error=np.array([0.1, 0.1]) * wrong, starts=3, freedoms=lambda *_: 2.0, prior=np.ones(1)
+            )
+            self.fit, self.shifted = Fake(shares=np.array([9.0 if wrong else 1.0])), np.zeros(1, dtype=bool)
             self.undetermined = Fake(combinations=[np.ones(1)] * wrong, numbers=[True])
-
-        def _strained(self, fit):
-            return {"k": 9.0} if wrong else {}
 
     yield from Report()._diagnostics([], [])
     patch.setattr(before, "modes_at", lambda *_: Fake(modes=Fake(frequencies=np.array([12.0 if wrong else 10.0]))))

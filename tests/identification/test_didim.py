@@ -14,6 +14,7 @@ from support.recordings import (
     slide,
     three_rrr,
     true_values,
+    unlikely,
 )
 from support.robots import load_robot, robot_file
 
@@ -65,17 +66,6 @@ def test_a_simulated_axis_has_the_parameters_of_its_record():
         assert abs(one.value - value) < 4 * one.deviation and one.deviation < 0.02 * value, name
     assert found.relative_error < 0.05 and found.validation["relative_error"] < 0.05
     assert any("simulated under the controller" in text for text in found.steps)
-    assert not any("following error" in text for text in found.warnings)
-
-
-@pytest.mark.few("0.5-30")
-@pytest.mark.parametrize("gain", [30, 60])
-@pytest.mark.parametrize("time", [0.5, 1.0])
-def test_a_controller_that_differs_from_the_record_is_reported(time, gain):
-    record, columns = measured.sliding_mass(time, noise=2e-5), {"controller": {"kp": gain, "kv": 40, "limit": 30}}
-    warnings = parflex.identify(slide(), record, UNDER_CONTROL | columns, "didim").warnings
-    shares = [text.split(" % of its")[0].split()[-1] for text in warnings if "of its following error: check" in text]
-    assert [float(share) for share in shares] == ([] if gain == 60 else [pytest.approx(100, rel=0.2)])  # half the gain
 
 
 @pytest.mark.verify
@@ -121,7 +111,7 @@ def test_the_3rrr_is_identified_by_simulation_with_any_filter(estimator, cutoff)
     if estimator == "wls":
         assert error > 0.3
     else:
-        assert error < 0.03 and np.abs(found.values - wanted).max() < 0.05 and np.abs(errors(found)).max() < 4
+        assert error < 0.03 and np.abs(found.values - wanted).max() < 0.05 and not unlikely(found)
 
 
 @pytest.mark.verify
@@ -134,8 +124,8 @@ def test_the_3rrr_under_computed_torque_is_identified_by_simulation(figure):
         return parflex.identify(three_rrr(), record, columns, "didim", cutoff=40)
 
     found = identified(2500.0)
-    figure("3rrr under computed torque, didim: largest error in deviations", float(np.abs(errors(found)).max()), "4")
-    assert np.abs(errors(found)).max() < 4
+    figure("3rrr under computed torque, didim: largest error in deviations", float(np.abs(errors(found)).max()))
+    assert not unlikely(found)
     assert identified(1250.0).relative_error > 1.1 * found.relative_error  # any stiffness follows the path
 
 

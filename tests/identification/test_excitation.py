@@ -75,10 +75,8 @@ def test_limits_hold_between_instants(search, limits):
     still, wide = (search.series.shrunk(x, factor) for factor in (1e-3, 4.0))
     x = search.between(still, wide, limits)
     dense = np.linspace(0.0, 4.0, 8001)
-    values, bounds = limits.watched(search.regressor, *np.delete(np.array(search.watched(x, dense), dtype=object), 1))
-    finite = np.isfinite(bounds)
-    shares = (values.max(axis=0) / bounds)[finite]
-    assert 0.99 < shares.max() < 1.0
+    moving, _, efforts, place = search.watched(x, dense)
+    assert 0.0 < min(left.min() for left in limits.margins(search.regressor, moving, efforts, place)) < 0.01
 
 
 def test_a_motion_that_the_robot_cannot_do_is_the_worst(search, limits):

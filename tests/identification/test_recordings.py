@@ -61,10 +61,10 @@ def jittered(share):
     return REGULAR + share * STEP * np.random.default_rng(3).uniform(-1, 1, len(REGULAR))
 
 
-def at_times(stamps, samples, noise: float = 1e-6):
+def at_times(stamps, samples):
     """Identify a mass of 8 kg with friction from samples at any times."""
     rng, t = np.random.default_rng(0).standard_normal((2, len(samples))), samples
-    x = 0.1 * np.sin(2 * t) + 0.05 * np.sin(7 * t) + noise * rng[0]
+    x = 0.1 * np.sin(2 * t) + 0.05 * np.sin(7 * t) + 1e-6 * rng[0]
     v = 0.2 * np.cos(2 * t) + 0.35 * np.cos(7 * t)
     a = -0.4 * np.sin(2 * t) - 2.45 * np.sin(7 * t)
     effort = 8 * a + 12 * v + 3 * np.sign(v) + 0.02 * rng[1]
@@ -80,24 +80,21 @@ def test_jitter_of_stamps_does_not_change_parameters(share, follow):
     assert abs(one.value - right.value) < 2 * right.deviation  # interpolation leaves other noise
     (text,) = [text for text in found.steps if "off a regular clock" in text]
     assert f"up to {100 * share:.2g} % of a step" in text
-    # 10 us at 0.4 m/s are 4 um, which noise of 1 um shows
     assert ("samples follow them" if follow else "samples are regular") in text
     assert (
         one.deviation_white < 1.25 * right.deviation_white
     )  # of regular samples, but for the noise of the interpolation
-    if share == 0.01 and follow:
-        assert any("which noise of positions hides" in text for text in at_times(stamps, stamps, 1e-3).steps)
-        assert not any("regular clock" in text for text in at_times(REGULAR, REGULAR).steps)
+    assert not any("regular clock" in text for text in at_times(REGULAR, REGULAR).steps)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda t: np.delete(t, 1700), "samples are missing: a gap of 0.00[12]"),
-        (lambda t: t + 0.01 * (t - 2.0) ** 2 / 4, "the clock drifts: steps of time are 0.000991"),
+        (lambda t: t + 0.01 * (t - 2.0) ** 2 / 4, "steps of time are between"),
         (  # a loop that waits after each sample: errors of steps add up
             lambda t: t[0] + np.cumsum(STEP * (1 + 0.3 * np.random.default_rng(0).uniform(-1, 1, len(t)))),
-            "off a regular clock|the clock drifts",
+            "steps off a regular clock",
         ),
     ],
 )

@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import scipy.special
 
 import parflex
 from parflex.identification.regressor import Regressor
@@ -99,6 +100,19 @@ def true_values(found) -> Array:
 def errors(found) -> Array:
     """Errors of the base parameters of the 3rrr, in deviations."""
     return (found.values - true_values(found)) / [p.deviation for p in found.parameters.values()]
+
+
+def unlikely(found, judge=None) -> bool:
+    """Return whether chance makes errors of base parameters as large as these in less than one of a thousand records.
+
+    Errors over deviations, its own or those of another fit, have Student's distribution with the freedoms of the
+    intervals, and there are several.
+    """
+    known = (judge or found).parameters.values()
+    deviations, halves = np.array([(p.deviation, p.interval[1] - p.value) for p in known]).T
+    freedoms = scipy.special.stdtridf(0.975, halves / deviations)
+    chances = 2 * scipy.special.stdtr(freedoms, -np.abs(found.values - true_values(found)) / deviations)
+    return bool(chances.min() < 1e-3 / len(chances))
 
 
 def regressor_of(robot: parflex.Robot, friction: str = "file") -> Regressor:

@@ -132,8 +132,6 @@ def test_a_model_error_is_reported_and_widens_intervals(tmp_path):
     # the file, and four of one number that are spread over its prior
     told = [text for text in found.warnings if "model has an error" in text]
     assert found.model_error > 5 and "do not remove from 5 starts" in told[0]
-    # three modes and one number, whatever the poses: squares of two errors are below 0.1 of their mean in 5 %
-    assert any("too few to judge it: it may be" in text for text in found.warnings)
     assert found.parameters[KEYS[0]]["deviation"] > 3 * fine.parameters[KEYS[0]]["deviation"]
     assert "check units and mode numbers (an empty number pairs by frequency and shape)" in told[0]
 
@@ -278,15 +276,12 @@ def test_slopes_of_frequencies_alone_are_exact(tmp_path, dampers):
             assert slopes[k] == pytest.approx(change, rel=1e-5, abs=1e-8)  # differences of second order
 
 
-def test_modes_without_partners_and_pairs_in_doubt_are_named(tmp_path):
+def test_modes_without_partners_are_named(tmp_path):
     measured = [row for row in rows(numbered=False) if row["pose"] == "home"]
     far = {"pose": "home", "mode": "", "frequency_hz": 60.0, "deviation_hz": 0.1}
     found = parflex.update(chain(tmp_path), [*measured[:2], far], KEYS[:1])
     assert found.unpaired == [{"pose": "home", "measured": 60.0}] and len(found.pairs) == 2
     assert any("60 Hz at 'home' has no partner" in text for text in found.warnings)
-    between = {"pose": "home", "mode": "", "frequency_hz": 10.0, "deviation_hz": 3.0}
-    found = parflex.update(chain(tmp_path), [{"pose": "home", "mode": 1, "frequency_hz": 2.0}, between], KEYS[:1])
-    assert found.pairs[1]["also"] and any("may be that of" in text for text in found.warnings)
 
 
 def test_poses_may_be_coordinates(tmp_path):
@@ -419,38 +414,6 @@ def test_measured_frequencies_of_the_examples_are_those_of_the_papers():
         assert sorted([*measured, *left[name]]) == frequencies
 
 
-@pytest.mark.parametrize(("share", "doubt"), [(1e-3, False), (0.1, True)])
-def test_a_pair_is_in_doubt_where_what_was_measured_reaches_another_mode(tmp_path, share, doubt):
-    """Two pendulums whose frequencies differ by 10 %: two rows and one number, so that each is told by the other."""
-    hertz = np.sqrt([104.0, 1.21 * 104.0]) / (2 * np.pi)
-    measured = [{"pose": "home", "mode": "", "frequency_hz": f, "deviation_hz": share * f} for f in hertz]
-    found = parflex.update(load_robot("two-pendulums-on-springs"), measured, "constants.k")
-    assert found.parameters["constants.k"]["value"] == pytest.approx(104.0, rel=3 * share)
-    assert any("also" in pair for pair in found.pairs) == doubt
-    assert any("may be that of" in text for text in found.warnings) == doubt
-
-
-def test_a_pair_is_not_in_doubt_where_errors_of_the_model_do_not_reach_the_next_mode(tmp_path):
-    """Four rows and one number: an error of 1 % in turn is found with three freedoms, and reaches 4 % of 10 %."""
-    hertz = np.sqrt(104.0) * 1.1 ** np.arange(4) / (2 * np.pi)
-
-    def found(deviations, errors, hold_out=()):
-        columns = zip(hertz, deviations, errors, strict=True)
-        measured = [{"pose": "home", "frequency_hz": f * (1 + e), "deviation_hz": f * d} for f, d, e in columns]
-        answer = parflex.update(load_robot("four-pendulums-on-springs"), measured, "constants.k", hold_out)
-        return answer, [text for text in answer.warnings if "may be that of" in text]
-
-    answer, told = found([1e-3] * 4, [0.01, -0.01, 0.01, -0.01])
-    assert 0.005 < answer.model_share["frequency"] < 0.02 and not told
-    assert not any("too few to judge" in text for text in answer.warnings)
-    # held out and off by 3 % to the side of the next mode: outside of its interval, and far nearer to its own
-    answer, told = found([1e-3] * 4, [0, 0, 0.03, 0], ":3")
-    assert answer.errors["held_out_within"] == 0 and not told
-    # one that is hardly measured reaches the next mode, which is that of another one, told well by two more
-    assert not found([0.1, 1e-3, 1e-3, 1e-3], [0.02, 0, 0, 0])[1]
-    assert len(found([0.1, 0.1, 0.1, 0.1], [0, 0, 0, 0])[1]) == 3
-
-
 FORK = ["constants.first", "constants.second"]
 
 
@@ -545,8 +508,7 @@ def test_poles_beyond_the_modes_of_the_robot_are_left_out_and_reported(tmp_path)
     plain = parflex.update(chain(tmp_path), poles, KEYS)
     found = parflex.update(chain(tmp_path), [*poles, false], KEYS)
     assert found.unpaired == [{"pose": "home", "measured": false["frequency_hz"]}]
-    (told,) = [text for text in found.warnings if "has no partner" in text]
-    assert "the robot has 3 modes there, and 4 are measured" in told and "order or band" in told
+    assert sum("has no partner" in text for text in found.warnings) == 1
     for key in KEYS:
         assert found.parameters[key]["value"] == pytest.approx(plain.parameters[key]["value"], rel=1e-9)
 

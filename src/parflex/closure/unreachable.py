@@ -28,7 +28,7 @@ STILL = 1e-8  # of a motion of all coordinates: less is rounding
 REACHED = 1e-7  # typical lengths, or turns: a smaller miss is none
 SAME = 1e-8  # typical lengths: what stays as little open closes in a double root
 BYSTANDER = 1e-3  # of the opening of a part: loops that stay open by less are not named
-MOST_STEPS = 80  # towards the smallest opening, of which four digits are printed
+MOST_STEPS = 400  # towards the smallest opening, of which four digits are printed
 SMALLEST_DECREASE = 1e-8  # of the squared opening, of a step: less changes no digit, even if the next 999 do as much
 LEAST_DAMPING, MOST_DAMPING = 1e-9, 1e9  # of steps, by the curvature: with the most, no step comes closer
 

@@ -106,20 +106,15 @@ def rescalings(robot: Robot) -> list[Rescaling]:
     """Return usual mistakes: degrees, millimetres, milliseconds, and signs of all motors or of one."""
     tree, motors = robot.tree, list(robot.actuated_names)
     turns = np.array([tree.links[tree.link_of_rate[k]].joint.unit == "rad" for k in robot.actuated])
-    ones, each = np.ones(len(motors)), np.eye(len(motors), dtype=bool)
-    groups = [("all motors", np.ones(len(motors), dtype=bool))] if len(motors) > 1 else []
-    groups += [(f"'{motor}'", row) for motor, row in zip(motors, each, strict=True)]
-    result, units = [], []
-    for unit, factor, kind in (("degrees", np.pi / 180, turns), ("millimetres", 1e-3, ~turns)):
-        units += [("", unit, factor, kind)] if kind.any() else []
-        units += [(f" of {name}", unit, factor, row) for name, row in groups[-len(motors) :] if (row & kind).any()]
-    seen: list[Array] = []
-    for whose, unit, factor, some in units:
-        if not any((some == other).all() for other in seen):
-            words, cure = f"with positions{whose} in {unit}", f"if they are, give gain = {factor:.9g}"
+    ones, groups = np.ones(len(motors)), [(f"'{motor}'", np.array(motors) == motor) for motor in motors]
+    result = []
+    for unit, factor, some in (("degrees", np.pi / 180, turns), ("millimetres", 1e-3, ~turns)):
+        if some.any():
+            words, cure = f"with positions in {unit}", f"if they are, give gain = {factor:.9g}"
             result.append(Rescaling(words, cure, np.where(some, factor, 1.0), ones))
-            seen.append(some)
     result.append(Rescaling("with time in milliseconds", "if it is, give time gain = 0.001", ones, ones, 1e-3))
+    if len(motors) > 1:
+        groups.insert(0, ("all motors", np.ones(len(motors), dtype=bool)))
     for name, some in groups:
         sign = np.where(some, -1.0, 1.0)
         for what, position, effort in (
@@ -313,54 +308,31 @@ class Misfit(Record):
         return f"'{self.motor}': {100 * self.share:.3g} % of its efforts, {times} times the noise"
 
 
-def misfits_of_rows(
-    regressor: Regressor, kept: list[int], record: Recording, rows: EffortRows, values: Array, choice: FilterChoice,
-    outliers: bool,
+def misfits_of(
+    record: str, names: list[str], used: Array, left: Array, effort: Array, noise: Callable[[], Array],
+    outliers: bool = False,
 ) -> list[Misfit]:  # fmt: skip
-    """Residuals of a record by rows of some columns, compared with the noise of positions and efforts.
+    """Return residuals of the rows of a record that are used, compared with their noise; none below the least share.
 
-    `outliers`: they are expected, and sizes are those of most residuals. None where all are below the least share.
+    `outliers`: they are expected, and sizes are those of most residuals.
     """
-    assert rows.known is not None
-
-    def noise() -> Array:
-        return noise_left(regressor, kept, record, values, choice)
-
-    left, effort = rows.y - rows.W @ values, rows.y + rows.known
-    return _sized(record.name, regressor.rows, rows.mask > 0, left, effort, noise, outliers)
-
-
-def misfits_of_simulation(
-    names: list[str], record: str, seen: Array, left: Array, effort: Array, every: Array, step: float,
-    choice: FilterChoice,
-) -> list[Misfit]:  # fmt: skip
-    """Residuals of a simulated record, decimated and at `every` sample: simulated positions have no noise."""
-
-    def noise() -> Array:
-        level = effort_noise(every, step, choice)
-        made = level * np.random.default_rng(0).standard_normal(every.shape)
-        return np.asarray(decimate_rows(made, choice).std(axis=0))
-
-    return _sized(record, names, seen, left, effort, noise, False)
-
-
-def _sized(
-    record: str, names: list[str], seen: Array, left: Array, effort: Array, noise: Callable[[], Array],
-    outliers: bool,
-) -> list[Misfit]:  # fmt: skip
-    """Of each row that is used; noise is asked for where something is missed."""
-    rows = np.flatnonzero(seen.any(axis=0))
-    left, effort = (np.where(seen, part, np.nan)[:, rows] for part in (left, effort))
+    rows = np.flatnonzero(used.any(axis=0))
+    left, effort = (np.where(used, part, np.nan)[:, rows] for part in (left, effort))
     whole = np.sqrt(np.nanmean(effort**2, axis=0))
     whole = np.maximum(whole, max(FAINT * float(whole.max()), 1e-300))
     size = MEDIAN * np.nanmedian(np.abs(left), axis=0) if outliers else np.sqrt(np.nanmean(left**2, axis=0))
     if not (size > LEAST * whole).any():
         return []
-    made = noise()[rows]
     return [
         Misfit(record, names[k], float(one), float(by_noise))
-        for k, one, by_noise in zip(rows, size / whole, made / whole, strict=True)
+        for k, one, by_noise in zip(rows, size / whole, noise()[rows] / whole, strict=True)
     ]
+
+
+def noise_of_simulation(left: Array, step: float, choice: FilterChoice) -> Array:
+    """Return what noise of efforts leaves of residuals at all samples: simulated positions have no noise."""
+    noise = effort_noise(left, step, choice) * np.random.default_rng(0).standard_normal(left.shape)
+    return np.asarray(decimate_rows(noise, choice).std(axis=0))
 
 
 def noise_left(regressor: Regressor, kept: list[int], record: Recording, values: Array, choice: FilterChoice) -> Array:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,10 @@ from parflex.codegen.tracer import Tracer
 from parflex.control.control import LoopSettings, SampledRun
 from parflex.control.laws import Gains, make_law
 from parflex.control.plant import Plant
-from parflex.diagnostics import Diagnostic
 from parflex.dynamics.contact_state import with_gates_for_run, with_stiction
 from parflex.errors import InputError
 from parflex.forces.base_parameters import PARAMETERS, body_from_parameters, body_parameters
-from parflex.identification.diagnostics import Misfit, misfits_of_simulation
+from parflex.identification.diagnostics import Misfit, misfits_of, noise_of_simulation
 from parflex.identification.estimators import (
     EffortRows,
     LeastSquaresFit,
@@ -40,9 +39,7 @@ from parflex.identification.estimators import (
     solution,
 )
 from parflex.identification.preprocess import (
-    HARDLY,
     FilterChoice,
-    butterworth,
     decimate_rows,
     fast_enough,
     kept_instants,
@@ -66,8 +63,6 @@ SETTLED, NEAR = 1e-6, 0.02  # of the efforts and of what is left of them: what a
 WORSE = 1.02  # times the error before: a round may make it so much larger, as it does not go for the smallest one
 SLOW = 0.5  # of the error that a round should take: where it takes less, slopes are found again for the next one
 HALVINGS = 6
-GAINS_OFF = 0.05  # of the following error: gains that are off by as much change it by as much
-UNEXPLAINED = 2.0  # times the share of the efforts that the model misses: so much of the following error it misses, too
 EDGE, WIDE = 0.1, 3  # s, or samples that are kept, cut at both ends
 START = 20  # samples from which the state at the start follows
 MOST_POWERS = 5  # of time, by which they are described; higher ones are taken in while they stand out of noise
@@ -86,7 +81,6 @@ class SimulationRound(Record):
 
     measured: list[Array]  # of each record, decimated
     simulated: list[Array]
-    positions: list[Array]  # simulated ones of the motors, at all samples of each record
     left: list[Array]  # measured less simulated efforts along the rows, at samples that are not cut
 
     @property
@@ -118,8 +112,8 @@ class Simulations:
         self.count = 0  # simulations so far
         self.used: list[Array] = []  # rows of each record that are fast enough
 
-    def _record(self, number: int, values: Array, start: Array) -> tuple[Array, Array, Array, Array] | None:
-        """One record: decimated efforts measured and simulated, positions, residuals; None if it does not follow."""
+    def _record(self, number: int, values: Array, start: Array) -> tuple[Array, Array, Array] | None:
+        """One record: decimated efforts measured and simulated, residuals; None if it does not follow."""
         replay, choice, regressor = self.replays[number], self.choice, self.members.regressor
         plant = self.members.plant(values, self.carried[number])
         replayed = replay.run(plant, start * replay.unsure)
@@ -134,7 +128,7 @@ class Simulations:
             moving = regressor.moved(*(choice.inside(part) for part in (replayed.q, replayed.rate, acceleration)))
             measured, simulated = (regressor.measured(moving, efforts) for efforts in (measured, simulated))
         thin = [decimate_rows(efforts, choice) for efforts in (measured, simulated)]
-        return thin[0], thin[1], replayed.q[:, regressor.motor_q], measured - simulated
+        return thin[0], thin[1], measured - simulated
 
     def at(self, values: Array, starts: list[Array]) -> SimulatedState | None:
         """All records with these parameters and starts; None where the robot does not follow."""
@@ -290,7 +284,6 @@ class SimulatedRecords:
         self.mapped, self.choice = mapped, replace(choice, edge=min(choice.edge, shortest))
         self.known: tuple[list[Recording], Simulations, SimulatedState, Array] | None = None  # of the fit, with noise
         self.steps: list[str] = []
-        self.diagnostics: list[Diagnostic] = []
 
     def of(self, records: Sequence[Recording]) -> Simulations:
         """Records with their controller."""
@@ -335,60 +328,25 @@ class SimulatedRecords:
                 )  # fmt: skip
             state = best
         by_file = simulations.at(self.members.base.groups @ self.members.by_file, state.starts)
-        now, made, worst = state.now, [], 0.0
+        now, made = state.now, []
         for number, record in enumerate(records):
             simulated, measured = now.simulated[number], now.measured[number]
             other = np.full_like(measured, np.nan) if by_file is None else by_file.now.simulated[number]
             shown = np.where(simulations.used[number], measured, np.nan)
             made.append(Prediction(record.name, simulations.instants(number), shown, simulated, other))
-            missed = tracking_errors(record, now.positions[number], self.choice)
-            worst = max(worst, float(missed.max()))
-            self.diagnostics += self._missed(record, missed, made[-1].relative_error)
-        self.steps.append(f"simulated positions miss those recorded by {100 * worst:.3g} % of the following error")
         return made
-
-    def _missed(self, record: Recording, missed: Array, unexplained: float) -> list[Diagnostic]:
-        """A diagnostic where a motor does not follow its reference as it did; `unexplained` is the share of efforts.
-
-        Under computed torque what is left to follow is the error of the model: it says nothing of the gains.
-        """
-        k = int(np.argmax(missed))
-        law = self.mapped.controller
-        if law is None or law.law == "ctc" or missed[k] <= max(GAINS_OFF, UNEXPLAINED * unexplained):
-            return []
-        motor = self.members.regressor.robot.actuated_names[k]
-        text = (
-            f"{Path(record.name).name}: under the controller of the map '{motor}' misses recorded positions by "
-            f"{100 * missed[k]:.3g} % of its following error: check gains, sample time and delay of [controller]"
-        )
-        return [Diagnostic("missed-tracking", text, motor, float(missed[k]))]
 
     def misfits(self) -> list[Misfit]:
         """Residuals of the records that were used, beside the noise of their efforts."""
         assert self.known is not None  # by a fit before
         records, simulations, state, _ = self.known
-        now, names, misfits = state.now, self.members.regressor.rows, []
+        now, names, result = state.now, self.members.regressor.rows, list[Misfit]()
         for number, record in enumerate(records):
             measured = now.measured[number]
-            mask, left = np.broadcast_to(simulations.used[number], measured.shape), measured - now.simulated[number]
-            misfits += misfits_of_simulation(
-                names, record.name, mask, left, measured, now.left[number], record.step, self.choice
-            )
-        return misfits
-
-
-def tracking_errors(record: Recording, simulated: Array, choice: FilterChoice) -> Array:
-    """What simulated positions miss as a share of the following error of each motor, beyond noise behind the filter."""
-    assert record.reference is not None
-    band = 2 * choice.cutoff * record.step
-
-    def power(values: Array) -> Array:
-        return np.asarray((choice.inside(butterworth(values, band)) ** 2).mean(axis=0))
-
-    rough = record.position - butterworth(record.position, band)
-    noise = HARDLY**2 * choice.inside(rough).var(axis=0) * band / (1 - band)
-    off = np.maximum(power(record.position - simulated) - noise, 0.0)
-    return np.sqrt(off / np.maximum(power(record.reference - record.position), 1e-300))
+            used, left = np.broadcast_to(simulations.used[number], measured.shape), measured - now.simulated[number]
+            noise = partial(noise_of_simulation, now.left[number], record.step, self.choice)
+            result += misfits_of(record.name, names, used, left, measured, noise)
+        return result
 
 
 # -- the closed loop ---------------------------------------------------------------------------------------------------

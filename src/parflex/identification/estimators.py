@@ -8,17 +8,16 @@ heteroscedastic and autocorrelated residuals. Its variances are mean squares of 
 cosines of time (Lazarus, Lewis, Stock and Watson). Parameters take a part of the residuals, and a few cosines cannot
 resolve long correlations. Both biases are corrected, and Student's degrees of freedom found, under a working model:
 residuals of each motor are autoregressive of order one, with the coefficient that explains their correlation. The
-working model also gives the correlations of parameters. Gains have the covariance of the jackknife over blocks.
+working model also gives the correlations of parameters.
 
-Gains of drives follow from a known payload by total least squares. Efforts are known up to a factor of each motor,
-forces of the payload exactly: Y s = W theta + known, with the efforts in columns of their own. The columns W and known
-are taken as exact, the efforts as noisy. The factors s are the direction in which the residual of Y by W and known is
-smallest, and the known forces determine the length.
+Gains of drives follow from a known payload by total least squares. Efforts are known up to a factor s of each motor,
+forces of the payload exactly: s raw = W theta + known. W and known are exact, and all errors are those of the raw
+efforts, so the weighted total least squares are the least squares of raw - (W theta + known) / s.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,7 +30,6 @@ HUBER = 1.345  # standard deviations: the threshold with 95 % efficiency for nor
 MOST_ROUNDS, SETTLED = 50, 1e-8  # of weights, and of the parameters, by which the last may change them
 ROUNDING = 1e-14  # of columns of length one: what is left of them where they depend on others
 COSINES = 8  # intervals with six to eight degrees of freedom are a fifth wider than those of known variances
-BLOCKS = 20  # of instants, which the jackknife of gains leaves out
 LEAST_KNOWN = 1e-3  # of the efforts: what is known must be felt
 
 
@@ -46,6 +44,8 @@ class EffortRows(Record):
     rate: Array | None = None  # of the motors at the instants
     known: Array | None = None  # efforts that are known, and not in y
     used: Array | None = None  # which rows of y are used, as y; none: all
+    t: Array | None = None  # of the instants, s
+    by_file: Array | None = None  # efforts by the numbers of the robot file, as y
     # samples of a record at which signs of friction may be late, what rows change there, and how many samples it has
     late: tuple[Array, Array, int] | None = None
 
@@ -96,7 +96,7 @@ class LeastSquaresFit(Record):
     residuals: Array
     condition: float
     noise: Array
-    weights: Array = field(default_factory=lambda: np.ones(0))
+    weights: Array
 
 
 def fit_rows(rows: EffortRows, estimator: str = "ols") -> LeastSquaresFit:
@@ -122,7 +122,7 @@ def _by_outliers(rows: EffortRows, residual: Array, count: int) -> float:
 
     A residual beyond the threshold has a weight, and no slope: the parameters do not follow it.
     """
-    far = (np.abs(residual) / np.maximum(_noise(rows, residual, "irls"), 1e-300))[rows.mask > 0]
+    far = (np.abs(residual) / np.maximum(noise_of(rows, residual, "irls"), 1e-300))[rows.mask > 0]
     slope, weight = float((far <= HUBER).mean()), float(np.minimum(1.0, HUBER / np.maximum(far, 1e-300)).mean())
     few = 1 + count / max(len(far), 1) * (1 - slope) / max(slope, 1e-300)
     return few * weight / max(slope, 1e-300)
@@ -135,7 +135,7 @@ def solution(rows: EffortRows, estimator: str) -> tuple[Array, Array]:
     least = max(1e-12 * float(np.abs(rows.y).max(initial=0.0)), 1e-300)  # rounding: rows are not more exact
     for _ in range(MOST_ROUNDS if estimator != "ols" else 0):
         residual = rows.y - rows.W @ values
-        weights = rows.mask / np.maximum(_noise(rows, residual, estimator), least)
+        weights = rows.mask / np.maximum(noise_of(rows, residual, estimator), least)
         if estimator == "irls":
             far = np.abs(residual) * weights
             weights = weights * np.sqrt(np.minimum(1.0, HUBER / np.maximum(far, 1e-300)))
@@ -145,8 +145,8 @@ def solution(rows: EffortRows, estimator: str) -> tuple[Array, Array]:
     return values, weights
 
 
-def _noise(rows: EffortRows, residual: Array, estimator: str) -> Array:
-    """Of each row: from squares, or from the median where outliers are expected."""
+def noise_of(rows: EffortRows, residual: Array, estimator: str = "wls") -> Array:
+    """Return the standard deviation of the residuals of each row: from the median where outliers are expected."""
     if estimator == "irls":
         return MEDIAN * _median(np.abs(residual - _median(residual, rows)), rows)
     count, size = rows.mask.sum(axis=0), rows.W.shape[2] / rows.y.shape[1]
@@ -158,13 +158,6 @@ def _median(values: Array, rows: EffortRows) -> Array:
     masked = np.where(rows.mask > 0, values, np.nan)
     masked[:, ~rows.mask.any(axis=0)] = 0.0
     return np.asarray(np.nanmedian(masked, axis=0))
-
-
-def noise_of(rows: EffortRows, residual: Array) -> Array:
-    """Standard deviation of the residuals of each row, where it is used."""
-    count = np.maximum(rows.mask.sum(axis=0), 1.0)
-    mean = (residual * rows.mask).sum(axis=0) / count
-    return np.sqrt((((residual - mean) * rows.mask) ** 2).sum(axis=0) / count)
 
 
 def influence(rows: EffortRows, weights: Array) -> Array:
@@ -248,70 +241,31 @@ def _inverse(R: Array) -> Array:
     return np.asarray(np.linalg.pinv(R / lengths, rcond=ROUNDING) / lengths[:, None])
 
 
-def blocks_of(rows: EffortRows) -> list[slice]:
-    """Instants of equal blocks, which do not pass the ends of records."""
-    length = max(1, -(-len(rows.y) // BLOCKS))
-    return [
-        slice(start, min(start + length, part.stop)) for part in rows.parts
-        for start in range(part.start, part.stop, length)
-    ]  # fmt: skip
-
-
-def _jackknifed(several: Array) -> Array:
-    """Covariance from estimates (blocks x numbers) without one block each (Tukey)."""
-    off = several - several.mean(axis=0)
-    return np.asarray((len(off) - 1) / len(off) * off.T @ off)
-
-
 def total_least_squares(rows: EffortRows) -> tuple[LeastSquaresFit, Array, Array, Array]:
-    """Parameters with known gains, and the factors of the gains with their deviations, robust and white."""
+    """Return parameters with known gains, and the factors of the gains with their deviations, robust and white."""
     assert rows.known is not None
     if not np.linalg.norm(rows.known) > LEAST_KNOWN * np.linalg.norm(rows.y):
         raise InputError(
             "gains of drives need a payload that is known: without one all parameters could be scaled with them",
             key="payload", value=0.0, hint="name the payload of a record in [payload] of the map",
         )  # fmt: skip
-    raw = rows.y + rows.known
-    motors = raw.shape[1]
-    noise, factors = fit_rows(rows, "wls").noise, np.ones(motors)
-    for _ in range(MOST_ROUNDS):  # what wrong gains leave is no noise: motors count by what found ones leave
-        blocks = _instant_products(rows, raw, 1 / noise)
-        before, (factors, values) = factors, _solved_gains(blocks.sum(axis=0), motors)
-        if np.abs(factors - before).max() <= 1e-6 * np.abs(factors).max():
+    raw, motors = rows.y + rows.known, rows.y.shape[1]
+    each = np.eye(motors)
+    linear = np.concatenate([raw[:, :, None] * each, -rows.W], axis=2)  # its noisy columns only bias the start
+    factors, values = np.split(solution(replace(rows, W=linear, y=rows.known), "ols")[0], [motors])
+    for _ in range(MOST_ROUNDS):
+        before, forces = factors, rows.W @ values + rows.known
+        slopes = np.concatenate([forces[:, :, None] * each, rows.W / factors[:, None]], axis=2)
+        linear_rows = replace(rows, W=slopes, y=raw + rows.W @ values / factors)
+        gains, values = np.split(solution(linear_rows, "wls")[0], [motors])
+        factors = 1 / gains
+        if np.abs(factors - before).max() <= SETTLED * np.abs(factors).max():
             break
-        noise = noise_of(rows, raw * factors - rows.known - rows.W @ values) / np.abs(factors)
-    scaled = replace(rows, y=raw * factors - rows.known)
-    after, total, spreads = fit_rows(scaled, "wls"), blocks.sum(axis=0), []
-    mixed = blocks[np.random.default_rng(0).permutation(len(blocks))]  # neighbours in time are in no block together
-    for products in (blocks, mixed):
-        sums = [products[part].sum(axis=0) for part in blocks_of(rows)]
-        spreads.append(_jackknifed(np.array([np.concatenate(_solved_gains(total - one, motors)) for one in sums])))
-    robust, white = spreads
-    left = scaled.y - rows.W @ values
+    fitted, left = fit_rows(linear_rows, "wls"), raw * factors - rows.known - rows.W @ values
     judged = replace(
-        after, values=values, white=white[motors:, motors:], robust=robust[motors:, motors:], residuals=left,
-        noise=noise_of(rows, left), freedoms=np.full(len(values), BLOCKS - 1.0),
+        fitted, values=values, white=fitted.white[motors:, motors:], robust=fitted.robust[motors:, motors:],
+        freedoms=fitted.freedoms[motors:], residuals=left, condition=condition_of(rows), noise=noise_of(rows, left),
+        weights=fitted.weights / np.abs(factors),
     )  # fmt: skip
-    return judged, factors, np.sqrt(np.diag(robust)[:motors]), np.sqrt(np.diag(white)[:motors])
-
-
-def _instant_products(rows: EffortRows, raw: Array, weights: Array) -> Array:
-    """Of each instant the products of all columns: efforts of each motor, parameters, what is known."""
-    assert rows.known is not None
-    motors = raw.shape[1]
-    efforts = raw[:, :, None] * np.eye(motors)
-    X = np.concatenate([efforts, rows.W, rows.known[:, :, None]], axis=2) * (weights * rows.mask)[:, :, None]
-    return np.einsum("nri,nrj->nij", X, X)
-
-
-def _solved_gains(G: Array, motors: int) -> tuple[Array, Array]:
-    """Factors and parameters from the products of all columns."""
-    exact = slice(motors, None)
-    size = np.sqrt(np.maximum(np.diag(G)[exact], 0.0))
-    size = np.where(size > 0, size, 1.0)  # a column that these instants do not have
-    cross = G[exact, :motors] / size[:, None]
-    per = np.linalg.lstsq(G[exact, exact] / np.outer(size, size), cross, rcond=ROUNDING)[0]
-    left = G[:motors, :motors] - cross.T @ per
-    s = np.linalg.eigh((left + left.T) / 2)[1][:, 0]
-    values = (per @ s) / size
-    return s / values[-1], values[:-1] / values[-1]
+    robust, white = (factors**2 * np.sqrt(np.diag(part)[:motors]) for part in (fitted.robust, fitted.white))
+    return judged, factors, robust, white

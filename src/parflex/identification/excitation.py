@@ -251,7 +251,7 @@ class ExcitationSearch:
         W, known = self.soft.of(moving, self.base.kept)
         A = self.information(W)
         efforts, place = W @ self.theta + known, self.sloped.places(moving.q)
-        total, slopes = limits.slack(self.regressor, moving, efforts, place)
+        total, slopes = limits.barrier(self.regressor, moving, efforts, place)
         if not np.isfinite(total):
             return np.inf, np.zeros_like(x)
         value = -float(np.linalg.slogdet(A)[1]) + weight * total / len(t)
@@ -347,8 +347,7 @@ class ExcitationSearch:
             moving, _, efforts, place = self.watched(x, t)
         except ParflexError:
             return False
-        values, bounds = limits.watched(self.regressor, moving, efforts, place)
-        return bool((values <= bounds * np.where(bounds > 0, 1 - MARGIN, 1 + MARGIN)).all())
+        return all(left.min() >= MARGIN for left in limits.margins(self.regressor, moving, efforts, place))
 
     def deviations(self, W: Array) -> dict[str, float]:
         """Of parameters in usual units, for noise of 1 in one instant."""

@@ -7,7 +7,7 @@ and closures by all joints; the two linear systems of the loops connect them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -76,54 +76,38 @@ class MotionLimits(Record):
         near = float(self.home_spread / spread(regressor, moving.J).max())
         return result | {"distance": {"lowest": near, "limit": self.distance}}
 
-    def watched(self, regressor: Regressor, moving: ClosedMotion, efforts: Array, place: Array) -> tuple[Array, Array]:
-        """Values (instants x values) and what each may reach at most: of both sides of all limits.
-
-        Values with a limit on either side are measured from the middle.
-        """
-        signals, values, bounds = _signals(moving, efforts, place), [], []
-        for limit in self.limits:
-            middle = (limit.low + limit.high) / 2 if np.isfinite(limit.high - limit.low) else 0.0
-            off = signals[limit.signal][:, limit.column] - middle
-            values += [off, -off]
-            bounds += [limit.high - middle, middle - limit.low]
-        values.append(spread(regressor, moving.J))
-        bounds.append(self.home_spread / self.distance if self.distance else np.inf)
-        return np.stack(values, axis=1), np.array(bounds)
-
-    def slack(
-        self, regressor: Regressor, moving: ClosedMotion, efforts: Array, place: Array
-    ) -> tuple[float, dict[str, Array]]:
-        """Sum of -log of what is left to all limits, as shares of them; and slopes by what moves.
-
-        Infinite where one is passed.
-        """
-        signals = _signals(moving, efforts, place)
-        slopes = {word: np.zeros_like(values) for word, values in (signals | {"q": moving.qd, "J": moving.J}).items()}
-        total = 0.0
+    def _sides(self, signals: Mapping[str, Array]) -> Iterator[tuple[MotionLimit, float, Array]]:
+        """Yield each limit, its side, and the share of its width that is left at all instants."""
         for limit in self.limits:
             values = signals[limit.signal][:, limit.column]
             for bound, sign in ((limit.high, 1.0), (limit.low, -1.0)):
                 if np.isfinite(bound):
-                    left = sign * (bound - values) / limit.width
-                    total += _log(left)
-                    slopes[limit.signal][:, limit.slope] += sign / limit.width / np.where(left > 0, left, 1.0)
-        if self.distance:
-            size, most = spread(regressor, moving.J), self.home_spread / self.distance
-            left = 1 - size / most
-            total += _log(left)
-            units = in_units(regressor, np.ones_like(moving.J[:1]))
-            share = 1 / most / np.maximum(size, 1e-300) / np.where(left > 0, left, 1.0)
-            slopes["J"] += share[:, None, None] * moving.J * units**2
-        return total, slopes
+                    yield limit, sign, sign * (bound - values) / limit.width
+
+    def margins(self, regressor: Regressor, moving: ClosedMotion, efforts: Array, place: Array) -> list[Array]:
+        """Return the shares of all limits that are left at all instants; negative beyond a limit."""
+        sides = [left for _, _, left in self._sides(_signals(moving, efforts, place))]
+        return [*sides, 1 - spread(regressor, moving.J) * self.distance / self.home_spread]
+
+    def barrier(
+        self, regressor: Regressor, moving: ClosedMotion, efforts: Array, place: Array
+    ) -> tuple[float, dict[str, Array]]:
+        """Return the sum of -log of all margins, infinite beyond a limit, and its slopes by the signals and J."""
+        signals = _signals(moving, efforts, place)
+        slopes = {word: np.zeros_like(values) for word, values in (signals | {"q": moving.qd, "J": moving.J}).items()}
+        margins = self.margins(regressor, moving, efforts, place)
+        if not all((left > 0).all() for left in margins):
+            return np.inf, slopes
+        for limit, sign, left in self._sides(signals):
+            slopes[limit.signal][:, limit.slope] += sign / limit.width / left
+        size, units = spread(regressor, moving.J), in_units(regressor, np.ones_like(moving.J[:1]))
+        share = self.distance / self.home_spread / np.maximum(size, 1e-300) / margins[-1]
+        slopes["J"] += share[:, None, None] * moving.J * units**2
+        return float(-sum(np.log(left).sum() for left in margins)), slopes
 
 
 def _signals(moving: ClosedMotion, efforts: Array, place: Array) -> dict[str, Array]:
     return {"q": moving.q, "qd": moving.qd, "efforts": efforts, "place": place}
-
-
-def _log(left: Array) -> float:
-    return float(-np.log(left).sum()) if (left > 0).all() else np.inf
 
 
 def spread(regressor: Regressor, J: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +13,15 @@ import numpy as np
 from parflex.checks import one_of
 from parflex.errors import InputError, SingularError
 from parflex.identification.diagnostics import (
+    Misfit,
     closing_hint,
     contradicting_sensors,
     dead_channels,
     failed_validations,
     hardly_determined,
     impossible_parameters,
-    misfits_of_rows,
+    misfits_of,
+    noise_left,
     open_loops,
     passive_joints,
     position_noise_bias,
@@ -31,7 +34,6 @@ from parflex.identification.estimators import EffortRows, LeastSquaresFit, fit_r
 from parflex.identification.physical import physical_parameters
 from parflex.identification.preprocess import (
     FilterChoice,
-    Prepared,
     choose_filter,
     join_rows,
     motors_with_friction,
@@ -148,7 +150,7 @@ def identify(
         choice = without_sticking(used, choice)
     base = base_columns(regressor, visited_states(regressor, [*used, *held_out], choice))
     prepared = [_rows(regressor, base, item, choice, estimator == "iv") for item in used]
-    rows = join_rows([item[1] for item in prepared])
+    rows = join_rows(prepared)
     suspected = [units_and_signs(regressor, base, item, choice) for item in used] if estimator != "tls" else []
     independent = independent_columns(stacked(rows.W * rows.mask[:, :, None]), FLAT, base.usual[base.kept])
     solvable, record_base = independent.kept, grouped_by(base, independent)
@@ -169,7 +171,7 @@ def identify(
             raise
     else:
         fitted = fit_rows(rows, "wls" if estimator == "iv" else estimator)
-    parts = [item[1].columns(solvable) for item in prepared]
+    parts = [part.columns(solvable) for part in prepared]
     values = np.zeros(len(base.kept))
     values[solvable] = fitted.values
     theta = nearest_parameters(record_base, values, every, solvable)
@@ -180,8 +182,8 @@ def identify(
         whole = base.groups @ np.array(list(theta.values()))  # other motions feel what these records do not tell
         later = [prediction_of(item, _rows(regressor, base, item, choice, False), whole) for item in held_out]
     efforts = np.concatenate([item.measured for item in predictions])
-    left = np.concatenate([item.measured - item.predicted for item in predictions])
-    errors = per_motor(regressor.rows, efforts, left)
+    residuals = np.concatenate([item.measured - item.predicted for item in predictions])
+    errors = per_motor(regressor.rows, efforts, residuals)
     parameters = identified_parameters(regressor, record_base, solvable, fitted)
 
     kept_columns = [base.kept[k] for k in solvable]
@@ -193,17 +195,18 @@ def identify(
     if not loops:  # these say why residuals are large
         factors = np.array([item["value"] / item["given"] for item in gains.values()]) if gains else 1.0
         best = fitted.values if simulated is None else by_rows.values
-        of_rows = [
-            misfit for item, part in zip(used, parts, strict=True)
-            for misfit in misfits_of_rows(regressor, kept_columns, replace(item, effort=item.effort * factors), part,
-                                          best, choice, estimator == "irls")
-        ]  # fmt: skip
+        of_rows: list[Misfit] = []
+        for item, part in zip(used, parts, strict=True):
+            assert part.known is not None
+            scaled = replace(item, effort=item.effort * factors)
+            noise = partial(noise_left, regressor, kept_columns, scaled, best, choice)
+            left, effort = part.y - part.W @ best, part.y + part.known
+            of_rows += misfits_of(item.name, regressor.rows, part.mask > 0, left, effort, noise, estimator == "irls")
         diagnostics += residuals_above_noise(simulated.misfits() if simulated else of_rows, of_rows)
     if estimator in ("ols", "wls", "irls"):  # instruments and simulated positions have no noise
         diagnostics += position_noise_bias(regressor, kept_columns, used, parts, choice, fitted)
     diagnostics += hardly_determined(parameters)
     diagnostics += impossible_parameters(regressor, record_base, solvable, fitted, parameters, rows)
-    diagnostics += simulated.diagnostics if simulated else []
     diagnostics += failed_validations(regressor.rows, errors, later)
     consistent = None
     if physical:
@@ -214,8 +217,8 @@ def identify(
             for several in ([part.y for part in parts], [part.W @ real.values for part in parts])
         )
         consistent = {
-            "relative_error": share(measured - predicted, measured), "best": share(left, efforts), "moved": real.moved,
-            "smallest": real.smallest,
+            "relative_error": share(measured - predicted, measured), "best": share(residuals, efforts),
+            "moved": real.moved, "smallest": real.smallest,
         }  # fmt: skip
     taken = taken_from_file(robot, every)
     steps = processing_steps(used, choice, estimator, fitted, regressor, omitted_rows, taken)
@@ -231,7 +234,7 @@ def identify(
         undetermined=undetermined_parameters(base, missed, regressor),
         residuals={item.record: item.measured - item.predicted for item in [*predictions, *later]},
         diagnostics=tuple(diagnostics), estimator=estimator, gains=gains, condition=fitted.condition,
-        relative_error=share(left, efforts), per_motor=errors, validation=validation_of(regressor.rows, later),
+        relative_error=share(residuals, efforts), per_motor=errors, validation=validation_of(regressor.rows, later),
         filter=choice, predictions=[*predictions, *later], theta=theta, rows=regressor.rows,
         measurements=[*used, *held_out], steps=steps + (simulated.steps if simulated else []), friction=friction,
         physical=consistent,
@@ -240,7 +243,7 @@ def identify(
 
 def _rows(
     regressor: Regressor, base: BaseColumns, record: Recording, choice: FilterChoice, by_reference: bool
-) -> Prepared:
+) -> EffortRows:
     """Rows of a record; where its loops do not close, the error says with which unit or sign they would."""
     try:
         return rows_of_record(regressor, base, record, choice, by_reference)
@@ -250,20 +253,17 @@ def _rows(
 
 
 def _without_reversals(
-    rows: EffortRows, prepared: Sequence[Prepared], identifiable: list[int], choice: FilterChoice
-) -> tuple[EffortRows, list[Prepared], int]:
-    """Rows of all records and what is prepared of each, without rows beside reversals; and how many these are."""
-    used = rows_in_use(rows, [item[1].columns(identifiable) for item in prepared], choice)
-    parts = [
-        (t, replace(item, used=used[part]), by_file)
-        for (t, item, by_file), part in zip(prepared, rows.parts, strict=True)
-    ]  # fmt: skip
+    rows: EffortRows, prepared: Sequence[EffortRows], identifiable: list[int], choice: FilterChoice
+) -> tuple[EffortRows, list[EffortRows], int]:
+    """Return rows of all records and those of each without rows beside reversals; and how many these are."""
+    used = rows_in_use(rows, [part.columns(identifiable) for part in prepared], choice)
+    parts = [replace(part, used=used[instants]) for part, instants in zip(prepared, rows.parts, strict=True)]
     return replace(rows, used=used), parts, int((rows.mask > 0).sum() - used.sum())
 
 
 def _with_gains(
-    regressor: Regressor, mapped: ColumnMap, rows: EffortRows, prepared: Sequence[Prepared]
-) -> tuple[LeastSquaresFit, EffortRows, list[Prepared], dict[str, dict[str, float]]]:
+    regressor: Regressor, mapped: ColumnMap, rows: EffortRows, prepared: Sequence[EffortRows]
+) -> tuple[LeastSquaresFit, EffortRows, list[EffortRows], dict[str, dict[str, float]]]:
     """The fit with drive gains, rows whose efforts have them, and the gains by motor."""
     if regressor.spare:
         raise InputError(
@@ -283,7 +283,7 @@ def _with_gains(
             "value": float(before * factor), "deviation": float(abs(before) * deviation),
             "deviation_white": float(abs(before) * other), "relative": float(deviation / abs(factor)), "given": before,
         }  # fmt: skip
-    return fitted, scaled(rows), [(t, scaled(record_rows), by_file) for t, record_rows, by_file in prepared], gains
+    return fitted, scaled(rows), list(map(scaled, prepared)), gains
 
 
 def _named(records: Any, word: str) -> list[tuple[Any, str]]:

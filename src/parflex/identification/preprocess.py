@@ -63,8 +63,6 @@ FEWEST = 3  # rows of a motor per parameter: with fewer left, friction is as goo
 SAME = 1e-9  # of the largest position: nearer samples are one line
 LOW = 0.05  # of the gaps between values, below which they may be those of spikes that were replaced
 
-Prepared = tuple[Array, EffortRows, Array]  # instants, rows and efforts by the file of a record
-
 
 def motion_of(
     regressor: Regressor, record: Recording, choice: FilterChoice, position: Array | None = None
@@ -93,8 +91,8 @@ def visited_states(regressor: Regressor, records: Sequence[Recording], choice: F
 
 def rows_of_record(
     regressor: Regressor, base: BaseColumns, record: Recording, choice: FilterChoice, by_reference: bool = False
-) -> Prepared:
-    """Instants, rows of the base parameters, and what the numbers of the robot file give there.
+) -> EffortRows:
+    """Return rows of the base parameters.
 
     `by_reference`: with the regressor of the reference as instruments, which knows nothing of the noise.
     """
@@ -122,8 +120,10 @@ def rows_of_record(
         )  # fmt: skip
     late = late_signs(regressor, base.kept, record, moving, choice)
     instruments = others[0] if others else None
-    rows = EffortRows(W, y, instruments=instruments, rate=rate, known=known, used=used, late=late)
-    return kept_instants(t, choice), rows, by_file
+    return EffortRows(
+        W, y, instruments=instruments, rate=rate, known=known, used=used, t=kept_instants(t, choice), by_file=by_file,
+        late=late,
+    )  # fmt: skip
 
 
 def payload_parameters(regressor: Regressor, payload: Sequence[float]) -> dict[int, float]:
@@ -150,9 +150,8 @@ def fast_enough(regressor: Regressor, rate: Array, choice: FilterChoice, effort:
     dead = dead_efforts(effort, rate)
     if dead.any() and not dead.all() and not regressor.spare:
         used[:, dead] = False
-    if choice.least_speed and rubbing:
-        least = np.array(choice.by_motor)[rubbing] if choice.by_motor else choice.least_speed
-        fast = np.abs(rate[:, rubbing]) >= least
+    if choice.least_speeds and rubbing:
+        fast = np.abs(rate[:, rubbing]) >= np.array(choice.least_speeds)[rubbing]
         if regressor.spare:
             return used & fast.all(axis=1, keepdims=True)
         used[:, rubbing] &= fast
@@ -199,20 +198,22 @@ class FilterChoice(Record):
         Every so many samples one is kept.
     edge : int
         Samples at both ends in which the filter of positions settles.
-    least_speed : float
-        Samples in which a motor with Coulomb friction is slower are left out (m/s, rad/s).
-    by_motor : tuple[float, ...]
-        The same of each motor where they differ; `least_speed` is the largest.
     why : str
         Where cutoff and decimation come from.
+    least_speeds : tuple[float, ...]
+        Samples in which a motor with Coulomb friction is slower are left out (m/s, rad/s); none: all are used.
     """
 
     cutoff: float
     decimate: int
     edge: int
-    least_speed: float = 0.0
     why: str = ""
-    by_motor: tuple[float, ...] = ()
+    least_speeds: tuple[float, ...] = ()
+
+    @property
+    def least_speed(self) -> float:
+        """The largest least speed of a motor."""
+        return max(self.least_speeds, default=0.0)
 
     @property
     def settling(self) -> int:
@@ -272,7 +273,8 @@ def choose_filter(
     shortest = min(len(record.t) for record in records)
     why += "; as many samples kept as the cutoff needs" if decimate is None else "; decimation as given"
     decimate = decimate or max(1, min(int(rate / cutoff), shortest // INSTANTS))
-    choice = FilterChoice(float(cutoff), decimate, round(EDGE * rate / cutoff), float(least_speed or 0.0), why)
+    slow = (float(least_speed),) * records[0].position.shape[1] if least_speed else ()
+    choice = FilterChoice(float(cutoff), decimate, round(EDGE * rate / cutoff), why, slow)
     if shortest < 2 * choice.cut + 10 * decimate:
         raise InputError(
             f"a record of {shortest} samples is too short for {cutoff:.4g} Hz and one of {decimate} samples",
@@ -386,7 +388,7 @@ def without_sticking(records: list[Recording], choice: FilterChoice) -> FilterCh
         speeds.append(np.maximum(NOISY * noise, STICKS * np.abs(smooth.rate).max(axis=0)))
     least = tuple(float(speed) for speed in np.min(speeds, axis=0))
     why = f"{choice.why}; slow samples left out, where motors may stick"
-    return replace(choice, least_speed=max(least), by_motor=least, why=why)
+    return replace(choice, least_speeds=least, why=why)
 
 
 def decimate_rows(values: Array, choice: FilterChoice) -> Array:

@@ -5,9 +5,9 @@ samples at changing times, and its stamps are right. Samples that follow their s
 times lateness. That difference is as rough as the stamps, and the motion is smooth: fifth differences of the positions
 decide between the two.
 
-A spike is a single sample far from the cubic through two neighbours on either side; the cubic replaces it before any
-filter. Its pattern in the residuals of five samples differs from that of a step, such as friction at a reversal, and
-from that of a longer pulse.
+A step between two samples that is far from those around it is a jump; two in a row that go back are a spike. Spikes are
+replaced by the cubic through their neighbours before any filter; positions that jump are refused. A jump of an effort
+may be friction at a reversal.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,24 +30,13 @@ from parflex.trajectories.files import read_table
 
 Array = np.ndarray
 FEWEST, CHANGES = 100, 30  # samples of a record, and changes of a column: fewer do not tell in which rows it changes
-STOOD, AT_ONCE = 0.6, 0.9  # share of rows in which values change at most, and in which then all do, where they are held
-HELD, FLAT = (
-    0.002,
-    5.0,
-)  # share of efforts at a limit, and of the next value: a smooth maximum has 1/(sqrt(2) - 1) = 2.4
-AT_REST = 1e-6  # rad, or typical lengths: a motor that moves less rests
-NEIGHBOURS = 10  # samples before and behind a jump or a spike
-JUMP = 20.0  # times what neighbouring steps differ by: of white noise the largest of thousands is 5 deviations
-SPIKE = 10.0  # times the 95 % quantile of residuals, at least: the largest of a million of white noise has 2.5
-USUAL = 3.0  # times the median of residuals nearby: about the 95 % quantile of white noise
-ALIKE = 0.25  # of a spike: by so much the residuals of five samples may miss its pattern; noise of 0.1 makes 0.15
-PATTERN = {-2: 1 / 6, -1: -2 / 3, 1: -2 / 3, 2: 1 / 6}  # of a spike of one in the residuals of its neighbours
+FLAT = 5.0  # times as many samples at the largest effort as at the next: a smooth maximum has 1/(sqrt(2) - 1) = 2.4
+NEIGHBOURS, FAR = 5, 20.0  # steps on either side, and times theirs: the largest of a million of white noise has 5
 GAP, EVEN = 1.5, 1e-3  # of the usual step: a longer one is a gap, and stamps that are nearer to a regular clock are so
 FARTHEST = 0.5  # of a step, by which stamps may be off a regular clock: beyond, it is not known which sample is which
-DRIFT = 1e-3  # of the usual step, by which that of a part may differ: accelerations are then off by twice that
-FOLLOW, SEEN = 0.5, 0.1  # share of the lateness from which samples follow stamps, and its deviation that noise hides
 KEYS = ("time", "position", "effort", "reference", "controller", "payload")
 LAWS = {"cascade": ("kp", "kv"), "pd": ("stiffness", "damping"), "ctc": ("Kp", "Kv")}
+ROUNDING = 1e-9  # of a value: gains and files leave less of equal ones
 RATES = ("measured", "differences")
 ENTRY = ("column", "gain", "offset")
 
@@ -151,16 +139,16 @@ def _measurement(
         joint: _read_column(table, column, f"position.{joint}", t) for joint, column in columns.passive.items()
         if columns.named or _has_numbers(table, column.column, len(t))
     }  # fmt: skip
-    every, slow = _every(motors, parts)
+    every, held = _every(motors, parts)
     if passive:
         parts["passive"] = np.stack(list(passive.values()), axis=1)
     diagnostics: list[Diagnostic] = []
-    if slow:  # what repeats is no measurement: differences of it are zero and then several times too large
+    if held:  # what repeats is no measurement: differences of it are zero and then several times too large
         t, parts = t[every], {word: values[every] for word, values in parts.items()}
         clock = recorded_clock(t)
         rate = 1 / float(np.median(np.diff(t)))
         text = (
-            f"{slow} change in one of {every.step} rows, as those of a slow bus: only these rows are used, "
+            f"{held} change in one of {every.step} rows, as those of a slow bus: only these rows are used, "
             f"{rate:.4g} per second"
         )
         diagnostics.append(Diagnostic("held-values", text, value=rate))
@@ -172,11 +160,6 @@ def _measurement(
         t = clock.regular
         steps.append(f"clock: {uneven}")
     diagnostics += _beyond_limits(robot, motors, parts["position"])
-    travel = np.ptp(parts["position"], axis=0)
-    if (travel / robot.tree.rate_units[list(robot.actuated)] < AT_REST).all():
-        raise InputError(
-            "no motor moves in the record", key="position", value=float(travel.max()), hint="give a record of a motion"
-        )
     _refuse_jumps(motors, t, parts["position"])
     return Recording(
         name, t, parts["position"], parts["effort"], parts.get("reference"),
@@ -221,37 +204,27 @@ def _read_column(table: Mapping[str, Array], column: Column, key: str, t: Array 
 
 
 def _every(motors: Sequence[str], parts: Mapping[str, Array]) -> tuple[slice, str]:
-    """Rows that are samples: all of them, or one of several where values are held in between; and what is held."""
-    held: dict[str, tuple[int, int]] = {}
-    moved = []
+    """Return the rows that are samples, one of several where values are held in between, and what is held."""
+    held, moving = dict[str, tuple[int, int]](), 0
     for word in ("position", "effort"):
         for motor, column in zip(motors, parts[word].T, strict=True):
-            changed = np.diff(column) != 0
-            rows = 1 + np.flatnonzero(changed)
+            rows = 1 + np.flatnonzero(np.diff(column))
             if len(rows) < CHANGES:
                 continue
-            moved.append(changed)
+            moving += 1
             stride = int(np.gcd.reduce(np.diff(rows)))
             if stride > 1:
                 held[f"{word}s of '{motor}'"] = stride, int(rows[0]) % stride
-    if held:
-        (first, grid), *others = held.items()
-        for other, other_grid in others:
-            if other_grid != grid:
-                raise InputError(
-                    f"{first} change in one of {grid[0]} rows, {other} in one of {other_grid[0]} at other instants",
-                    key="position", value=grid[0], hint="record all columns at one rate, and each sample once",
-                )  # fmt: skip
-        return slice(grid[1], None, grid[0]), first if len(held) < len(moved) else "all values"
-    some, every = np.any(moved, axis=0), np.all(moved, axis=0)
-    if moved and np.mean(some) < STOOD and np.sum(every) > AT_ONCE * np.sum(some) and np.sum(some) >= CHANGES:
-        held_for = np.diff(np.flatnonzero(some))
-        raise InputError(
-            f"values are held for {held_for.min()} to {held_for.max()} rows and then change all at once, so that times "
-            "are not those of the samples", key="time", value=int(held_for.max()),
-            hint="give one row for each sample, at the time at which it was taken",
-        )  # fmt: skip
-    return slice(None), ""
+    if not held:
+        return slice(None), ""
+    (first, grid), *others = held.items()
+    for other, other_grid in others:
+        if other_grid != grid:
+            raise InputError(
+                f"{first} change in one of {grid[0]} rows, {other} in one of {other_grid[0]} at other instants",
+                key="position", value=grid[0], hint="record all columns at one rate, and each sample once",
+            )  # fmt: skip
+    return slice(grid[1], None, grid[0]), first if len(held) < moving else "all values"
 
 
 def _beyond_limits(robot: Robot, motors: Sequence[str], position: Array) -> list[Diagnostic]:
@@ -268,49 +241,74 @@ def _beyond_limits(robot: Robot, motors: Sequence[str], position: Array) -> list
 
 def _refuse_jumps(motors: Sequence[str], t: Array, position: Array) -> None:
     """Refuse positions that jump between two samples: an encoder that wraps, a gap that times hide, a wrong value."""
-    beside = np.abs(np.arange(-NEIGHBOURS, NEIGHBOURS + 1)) > 1
     for motor, column in zip(motors, position.T, strict=True):
-        steps = np.diff(column)
-        far = np.abs(steps - np.median(_windows(steps), axis=1))
-        others = _windows(far)[:, beside].max(axis=1)
-        jumps = np.flatnonzero(far > JUMP * np.maximum(others, _least_size(steps, far)))
+        jumps = outstanding_steps(column)
         if len(jumps):
             k = int(jumps[0])
+            size = float(column[k + 1] - column[k])
             more = f" (and {len(jumps) - 1} times more)" if len(jumps) > 1 else ""
             raise InputError(
-                f"positions of '{motor}' jump by {steps[k]:.4g} at t = {t[k + 1]:.6g} s{more}", key=f"position.{motor}",
-                value=float(steps[k]), hint="unwrap or repair them, or give the parts before and behind as two records",
+                f"positions of '{motor}' jump by {size:.4g} at t = {t[k + 1]:.6g} s{more}", key=f"position.{motor}",
+                value=size, hint="unwrap or repair them, or give the parts before and behind as two records",
             )  # fmt: skip
 
 
+def outstanding_steps(column: Array) -> Array:
+    """Return the steps between samples that are far from those around them, in noise and in lines of an encoder."""
+    steps = np.diff(column)
+    if not steps.any():
+        return np.zeros(0, dtype=int)
+    far = np.abs(steps - np.median(_windows(steps), axis=1))
+    others = _windows(far)[:, np.abs(np.arange(-NEIGHBOURS, NEIGHBOURS + 1)) > 1].max(axis=1)
+    usual = max(float(np.abs(steps[steps != 0]).min()), float(np.quantile(far, 0.95)))
+    return np.flatnonzero(far > FAR * np.maximum(others, usual))
+
+
 def _windows(values: Array) -> Array:
-    """Each value with its neighbours."""
+    """Return each value with its neighbours."""
     padded = np.pad(values, NEIGHBOURS, mode="reflect")
     return np.lib.stride_tricks.sliding_window_view(padded, 2 * NEIGHBOURS + 1)
 
 
-def _least_size(steps: Array, left: Array) -> float:
-    """Least size of what is unusual: an encoder line, as single ones come and go, or most of what is left."""
-    line = np.abs(steps[steps != 0]).min(initial=np.inf)
-    return max(float(line), float(np.quantile(np.abs(left), 0.95)))
+def spikes(column: Array) -> Array:
+    """Return the samples to which an outstanding step leads, and from which another one leads back."""
+    jumps = outstanding_steps(column)
+    after = jumps[1:][np.diff(jumps) == 1]
+    steps = np.diff(column)
+    at = after[steps[after] * steps[after - 1] < 0]
+    return at[(at >= 2) & (at < len(column) - 2)]
+
+
+def without_spikes(word: str, motors: Sequence[str], t: Array, values: Array) -> tuple[Array, list[Diagnostic]]:
+    """Return columns whose spikes are replaced by the cubic through their neighbours, and diagnostics of these."""
+    cleaned, messages = values.copy(), []
+    for k, (motor, column) in enumerate(zip(motors, values.T, strict=True)):
+        at = spikes(column)
+        if len(at):
+            cleaned[at, k] = (4 * (column[at - 1] + column[at + 1]) - column[at - 2] - column[at + 2]) / 6
+            several = f"{len(at)} single samples" if len(at) > 1 else "one sample"
+            text = (
+                f"{word} of '{motor}' leave the others in {several}, first at t = {t[at[0]]:.6g} s: replaced by what "
+                "neighbours say"
+            )
+            messages.append(Diagnostic("replaced-spikes", text, motor, len(at)))
+    return cleaned, messages
 
 
 def _limited(motors: Sequence[str], effort: Array) -> list[Diagnostic]:
-    """Efforts that stand at their largest value: the drive was at its limit, and what it gave is not known.
+    """Return diagnostics of efforts that stand at their largest value: the drive was at its limit.
 
     Coarsely measured efforts have one value about each maximum, too, but then nearly as often the next one.
     """
     messages = []
-    for motor, column in zip(motors, effort.T, strict=True):
-        top = float(np.abs(column).max())
-        held = np.abs(column) >= top * (1 - 1e-9)
-        runs = held[1:] & held[:-1]
-        below = np.abs(column[~held])
-        second_count = np.count_nonzero(below >= below.max(initial=0.0) * (1 - 1e-9))
-        # one value all the time is no limit: nothing was recorded, which is told elsewhere
-        if top > 0 and HELD < np.mean(held) < 1 and runs.any() and held.sum() > FLAT * second_count:
+    for motor, column in zip(motors, np.abs(effort).T, strict=True):
+        top = float(column.max())
+        at_top = column >= top * (1 - ROUNDING)
+        below = column[~at_top]
+        second_count = np.count_nonzero(below >= below.max(initial=0.0) * (1 - ROUNDING))
+        if top > 0 and len(below) and at_top.sum() > FLAT * second_count:
             text = (
-                f"the effort of '{motor}' stands at its limit {top:.4g} in {int(held.sum())} samples: "
+                f"the effort of '{motor}' stands at its limit {top:.4g} in {int(at_top.sum())} samples: "
                 "slow the motion down, or cut them"
             )
             messages.append(Diagnostic("saturated-effort", text, motor, top))
@@ -549,7 +547,7 @@ class RecordedClock(Record):
 
 
 def recorded_clock(t: Array) -> RecordedClock:
-    """The clock of stamps; refuses few of them, gaps, drifts and stamps that may be those of other samples."""
+    """Return the clock of stamps; refuse few stamps, gaps, and stamps that may be those of other samples."""
     if len(t) < FEWEST:
         raise InputError(f"the record has {len(t)} samples", key="time", value=len(t), hint=f"give at least {FEWEST}")
     steps = np.diff(t)
@@ -566,96 +564,36 @@ def recorded_clock(t: Array) -> RecordedClock:
             key="time", value=float(t[k]), hint="give the parts before and behind the gap as two records",
         )  # fmt: skip
     place = np.arange(len(t)) - (len(t) - 1) / 2
-    step = float(place @ t) / float(place @ place)
-    regular = t.mean() + step * place
-    edges = np.linspace(0, len(t), 11).astype(int)
-    slices = [slice(a, b) for a, b in pairwise(edges)]
-    mean = np.array([(t - regular)[part].mean() for part in slices])
-    at = np.array([place[part].mean() for part in slices])
-    rates = 1 + np.diff(mean) / np.diff(at) / step
-    if np.ptp(mean) > FARTHEST * step and np.abs(rates - 1).max() > DRIFT:
-        raise InputError(
-            f"the clock drifts: steps of time are {step * rates.min():.6g} s in one part of the record and "
-            f"{step * rates.max():.6g} s in another", key="time", value=usual,
-            hint="where times are right, interpolate the record to equal steps; else repair its clock",
-        )  # fmt: skip
-    clock = RecordedClock(regular, t - regular - np.interp(place, at, mean) * (np.ptp(mean) > FARTHEST * step))
+    regular = t.mean() + float(place @ t) / float(place @ place) * place
+    clock = RecordedClock(regular, t - regular)
     if clock.jitter > FARTHEST:
         raise InputError(
-            f"steps of time differ between {steps.min():.4g} and {steps.max():.4g} s, and times are up to "
-            f"{clock.jitter:.2g} steps off a regular clock", key="time", value=usual,
+            f"steps of time are between {steps.min():.4g} and {steps.max():.4g} s, and times up to {clock.jitter:.2g} "
+            "steps off a regular clock", key="time", value=usual,
             hint="where times are right, interpolate the record to equal steps; else give those of a regular clock",
         )  # fmt: skip
     return clock
 
 
-def followed_share(clock: RecordedClock, positions: Array) -> tuple[float, float]:
-    """Which share of the lateness of stamps samples have, and its deviation: 1 where they follow, 0 where regular."""
+def followed_share(clock: RecordedClock, positions: Array) -> float:
+    """Return the share of the lateness of stamps that samples have: 1 where they follow, 0 where they are regular."""
     near = 4  # samples before and behind, of which a rate is taken
     inside = slice(near, len(positions) - near)
     rate = (positions[2 * near :] - positions[: -2 * near]) / (clock.regular[2 * near] - clock.regular[0])
     along, rough = (np.diff(part, 5, axis=0) for part in (rate * clock.late[inside, None], positions[inside]))
-    share, spread = 0.0, np.inf
-    for _ in range(3):  # motors count by what is left of them
-        power = np.maximum(((rough - share * along) ** 2).mean(axis=0), 1e-300)
-        size = float((along**2 / power).sum())
-        if not size:
-            return 0.0, np.inf
-        share, spread = float((along * rough / power).sum()) / size, 1 / np.sqrt(size)
-    return share, spread
+    weights = 1 / np.maximum((rough**2).mean(axis=0), 1e-300)
+    size = float((weights * along**2).sum())
+    return float((weights * along * rough).sum()) / size if size else 0.0
 
 
 def resampled(clock: RecordedClock, parts: dict[str, Array]) -> tuple[dict[str, Array], str]:
-    """Columns at equal steps of time, and what was done to stamps that are not, in words."""
+    """Return columns at equal steps of time, and what was done to stamps that are not, in words."""
     if not clock.jitter > EVEN:
         return parts, ""
-    share, spread = followed_share(clock, parts["position"])
     off = f"times are up to {100 * clock.jitter:.2g} % of a step off a regular clock"
-    if spread > SEEN:
-        return parts, f"{off}, which noise of positions hides: equal steps are taken"
-    if share < FOLLOW:
-        return parts, f"{off}, and samples are regular (they have {100 * share:.2g} % of it): equal steps are taken"
+    if followed_share(clock, parts["position"]) < 0.5:
+        return parts, f"{off}, and samples are regular: equal steps are taken"
     from scipy.interpolate import CubicSpline
 
     even = {word: CubicSpline(clock.regular + clock.late, values)(clock.regular) for word, values in parts.items()}
-    message = f"{off}, and samples follow them (they have {100 * share:.2g} % of it): interpolated to equal steps"
-    return even, message
-
-
-def without_spikes(word: str, motors: Sequence[str], t: Array, values: Array) -> tuple[Array, list[Diagnostic]]:
-    """Columns without their spikes, and diagnostics of these."""
-    cleaned, messages = values, []
-    for k, motor in enumerate(motors):
-        at = spikes(values[:, k])
-        if not 0 < len(at) <= 0.01 * len(t):  # what comes more often is no spike
-            continue
-        cleaned = values.copy() if cleaned is values else cleaned
-        cleaned[at, k] = values[at, k] - _residuals(values[:, k])[at]
-        several = f"{len(at)} single samples" if len(at) > 1 else "one sample"
-        text = (
-            f"{word} of '{motor}' leave the others in {several}, first at t = {t[at[0]]:.6g} s: replaced by what "
-            "neighbours say"
-        )
-        messages.append(Diagnostic("replaced-spikes", text, motor, len(at)))
-    return cleaned, messages
-
-
-def spikes(column: Array) -> Array:
-    """Which samples are spikes: far from their neighbours, with the residuals of a single sample."""
-    left, steps = _residuals(column), np.diff(column)
-    if not steps.any():
-        return np.zeros(0, dtype=int)
-    inner = np.arange(4, len(column) - 4)
-    far = inner[np.abs(left[inner]) > SPIKE * _least_size(steps, left)]
-    near = np.median(_windows(np.abs(left))[far], axis=1)
-    alone = np.abs(left[far]) > SPIKE * USUAL * near
-    for j, share in PATTERN.items():
-        alone &= np.abs(left[far + j] - share * left[far]) <= ALIKE * np.abs(left[far])
-    return far[alone]
-
-
-def _residuals(column: Array) -> Array:
-    """What samples differ by from the cubic of two neighbours on either side."""
-    residuals = np.zeros(len(column))
-    residuals[2:-2] = column[2:-2] - (4 * (column[1:-3] + column[3:-1]) - column[:-4] - column[4:]) / 6
-    return residuals
+    return even, f"{off}, and samples follow them: interpolated to equal steps"

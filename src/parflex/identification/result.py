@@ -205,10 +205,11 @@ def identified_parameters(
     return parameters
 
 
-def prediction_of(record: Recording, prepared: tuple[Array, EffortRows, Array], values: Array) -> Prediction:
-    """Efforts of a record, measured and predicted."""
-    t, rows, by_file = prepared
-    return Prediction(record.name, t, np.where(rows.mask > 0, rows.y, np.nan), rows.W @ values, by_file)
+def prediction_of(record: Recording, rows: EffortRows, values: Array) -> Prediction:
+    """Return efforts of a record, measured and predicted."""
+    assert rows.t is not None and rows.by_file is not None
+    measured = np.where(rows.mask > 0, rows.y, np.nan)
+    return Prediction(record.name, rows.t, measured, rows.W @ values, rows.by_file)
 
 
 def per_motor(names: list[str], efforts: Array, residuals: Array) -> dict[str, dict[str, float]]:

@@ -379,8 +379,8 @@ def region(count: int) -> float:
     return float(scipy.special.chdtri(count, CHANCE))
 
 
-def solutions(fitting: FitProblem, start: FittedModes, steps: FitProgress) -> tuple[list[Solution], FittedModes]:
-    """Return the best solution, then others within its 95 % region, and the best fit without a model error.
+def solutions(fitting: FitProblem, start: FittedModes, steps: FitProgress) -> list[Solution]:
+    """Return the best solution, then others within its 95 % region.
 
     Pairs and model error of the fitting are those of the best solution.
     """
@@ -400,8 +400,8 @@ def solutions(fitting: FitProblem, start: FittedModes, steps: FitProgress) -> tu
             result.append(_solution(fitting, fitting.at(shares, every=False, counted=True), fitting.plain))
         steps.step()
     result = _distinct(result)
-    plain, fitting.pairing = result[0].fit, result[0].pairing
-    if not fitting.explains(plain):
+    fitting.pairing = result[0].pairing
+    if not fitting.explains(result[0].fit):
         steps.expect(1 + len(result))
         begun, result = [start.shares, *(solution.fit.shares for solution in result)], []
         for shares in begun:
@@ -410,7 +410,7 @@ def solutions(fitting: FitProblem, start: FittedModes, steps: FitProgress) -> tu
             steps.step()
         result = _distinct(result)
         fitting.pairing = result[0].pairing
-    return result, plain
+    return result
 
 
 def _distinct(candidates: Sequence[Solution]) -> list[Solution]:

@@ -20,8 +20,6 @@ from parflex.updating.fit import NO_PRIOR, FitProblem, FittedModes, Solution, sh
 Array = np.ndarray
 STRAINED = 3.0  # deviations of its prior, beyond which a number is one of 300 by chance
 UNLIKE = 0.8  # MAC below which a mode is another one
-MOST_NAMED = 3  # pairs in doubt, other solutions
-FEW = 3.0  # freedoms below which an error is known to a factor of three at best
 COUNTS = 1e-3  # of a number, a shift by few elements that is told
 TAKEN_UP = (
     "intervals hold it as one error of each mode at all poses, but not what the numbers take up of it: they are of "
@@ -78,8 +76,7 @@ class Updated(Fit):
     pairs : list[dict[str, Any]]
         Of each measured mode: pose, mode, measured, deviation, before, after (Hz), predicted_deviation (Hz: of the
         parameters, of elements that are too few and of the model), interval (95 % of what will be measured), mac (of
-        the measured shape, else of the shapes before and after), mac_of, held_out; damping where it was measured; also
-        are frequencies (Hz) of modes after the update that fit nearly as well.
+        the measured shape, else of the shapes before and after), mac_of, held_out; damping where it was measured.
     macs : dict[str, Array]
         By pose, where shapes were measured: MAC of the measured modes (rows) with those of the updated model.
     model_error : float
@@ -134,11 +131,9 @@ class Updated(Fit):
 class FitReport:
     """The answer of an update, from the model of the file and the updated one."""
 
-    def __init__(
-        self, fitting: FitProblem, before: FittedModes, solutions: Sequence[Solution], without_error: FittedModes
-    ) -> None:  # fmt: skip
-        self.fitting, self.before, self.fit, self.others = fitting, before, solutions[0].fit, solutions[1:]
-        fit, self.best, self.without_error = self.fit, solutions[0], without_error
+    def __init__(self, fitting: FitProblem, before: FittedModes, solutions: Sequence[Solution]) -> None:
+        self.fitting, self.before, self.best, self.others = fitting, before, solutions[0], solutions[1:]
+        self.fit = fit = self.best.fit
         self.shift = fitting.shift_by_elements(fit)
         self.plain = fitting.covariance(fit)
         plain, self.freedoms = shared_errors(fitting, fit)
@@ -222,26 +217,6 @@ class FitReport:
             "interval": [finite_or_none(after - reach), finite_or_none(after + reach)],
         }  # fmt: skip
 
-    def _possible_frequencies(self, k: int) -> list[float]:
-        """Frequencies of other modes that a measured one may be, which is paired by its frequency and shape.
-
-        It may be so far from its mode as its interval reaches. The mode of another measured one is meant only if that
-        one may be this mode in turn.
-        """
-        fitting, row, partner = self.fitting, self.fitting.rows[k], self.fit.modes[k]
-        model, reach = self.fit.models[row.pose], self.width * np.hypot(self.predicted, fitting.given)
-        taken = {self.fit.modes[j]: j for j in fitting.of_pose[row.pose] if j != k}
-
-        def may(j: int, mode: int) -> bool:
-            return bool(abs(model.frequencies[mode] - fitting.y[j]) <= reach[j])
-
-        equal = set(model.equal(partner).tolist())
-        others = [mode for mode in range(len(model.frequencies)) if mode not in equal] if row.mode is None else []
-        return [
-            float(model.frequencies[mode]) for mode in others
-            if may(k, mode) and (mode not in taken or may(taken[mode], partner))
-        ]  # fmt: skip
-
     def _pairs(self) -> list[dict[str, Any]]:
         fitting, pairs = self.fitting, []
         for pose, indices in fitting.of_pose.items():
@@ -256,8 +231,6 @@ class FitReport:
                     "mac_of": "measured" if shaped else "model",
                     "held_out": bool(fitting.apart[k]), "row": k,
                 }  # fmt: skip
-                if near := self._possible_frequencies(k):
-                    pair["also"] = near
                 if k in fitting.damped:
                     pair["damping"] = self._beside(len(fitting.rows) + fitting.damped.index(k))
                 pairs.append(pair)
@@ -292,11 +265,11 @@ class FitReport:
         """Diagnostics: what the measurements leave to the priors, and what the model does not fit."""
         keys, error = self.fitting.keys, self.fitting.error
         messages = self._undetermined_warning()
-        for key, far in self._strained(self.fit).items():
-            text = (
-                f"'{key}' moved by {far:.2g} times the deviation of its prior: check units and mode numbers, or widen "
-            )
-            messages.append(Diagnostic("strained-prior", f"{text}the prior", key, far))
+        away = np.abs(self.fit.shares - 1) / self.fitting.prior
+        for key, far in zip(keys, map(float, away), strict=True):
+            if far > STRAINED:
+                text = f"'{key}' moved by {far:.2g} times the deviation of its prior: check units and mode numbers, or"
+                messages.append(Diagnostic("strained-prior", f"{text} widen the prior", key, far))
         if self.shifted.any():
             names = ", ".join(f"'{keys[k]}' by {abs(self.shift[k] / self.fit.shares[k]):.1%}"
                               for k in np.flatnonzero(self.shifted))  # fmt: skip
@@ -309,22 +282,9 @@ class FitReport:
                 f"numbers (an empty number pairs by frequency and shape); {TAKEN_UP}"
             )
             messages.append(Diagnostic("model-error", text, "frequency", float(error[0])))
-        for key, far in self._strained(self.without_error).items() if error.any() else ():
-            text = (
-                f"without an error of the model, '{key}' moves by {far:.2g} times the deviation of its prior: if that "
-            )
-            messages.append(Diagnostic("strained-prior", f"{text}prior is too narrow, widen it", key, far))
         if error[1]:
             text = f"the model has an error of {error[1]:.0%} of the damping ratios; {TAKEN_UP}"
             messages.append(Diagnostic("model-error", text, "damping", float(error[1])))
-        if error.any() and self.freedoms < FEW:
-            most = np.sqrt(self.freedoms / scipy.special.chdtri(self.freedoms, 0.95))
-            text = (
-                f"the error of the model is told by {self.freedoms:.2g} modes more than the numbers take, too few to "
-                f"judge it: it may be {most:.2g} times as large (95 %), and intervals too narrow for an error of one "
-                "part; measure more modes"
-            )
-            messages.append(Diagnostic("model-error", text, value=float(most)))
         if self.fitting.freedoms(self.fit, 0) < 0.5:
             text = "there are as many numbers as measurements: an error of the model does not show"
             messages.append(Diagnostic("model-error", text))
@@ -350,11 +310,6 @@ class FitReport:
         )
         return [Diagnostic("undetermined-parameters", text, value=count)]
 
-    def _strained(self, fit: FittedModes) -> dict[str, float]:
-        """Numbers that a fit moves farther than their priors have them, with how many deviations."""
-        away = np.abs(fit.shares - 1) / self.fitting.prior
-        return {key: float(far) for key, far in zip(self.fitting.keys, away, strict=True) if far > STRAINED}
-
     def _unsure(self, pairs: Sequence[Mapping[str, Any]], lost: Sequence[Mapping[str, Any]]) -> list[Diagnostic]:
         """Pairs that may be others."""
         messages = []
@@ -370,37 +325,16 @@ class FitReport:
             if entry["held_out"] and not _within(entry):
                 text = f"{name}, held out, is measured outside of its interval"
                 messages.append(Diagnostic("held-out-miss", text, entry["pose"], entry["measured"]))
-        near = [entry for entry in pairs if "also" in entry]
-        for entry in near[:MOST_NAMED]:
-            text = (
-                f"{entry['measured']:.5g} Hz at '{entry['pose']}' is paired with mode {entry['mode']}, and may be that "
-                f"of {entry['also'][0]:.5g} Hz"
-            )
-            messages.append(Diagnostic("unsure-pair", text, entry["pose"], entry["measured"]))
-        if len(near) > MOST_NAMED:
-            text = f"{len(near)} pairs in all may be others: number the modes, or measure shapes"
-            messages.append(Diagnostic("unsure-pair", text, value=len(near)))
         for entry in lost:
             text = f"{entry['measured']:.5g} Hz at '{entry['pose']}' has no partner in the model and is left out"
-            text += self._too_many(entry["pose"])
             messages.append(Diagnostic("unpaired-mode", text, entry["pose"], entry["measured"]))
         return messages
 
-    def _too_many(self, pose: str) -> str:
-        """What to do where more was measured than there is."""
-        count, several = len(self.fit.models[pose].frequencies), len(self.fitting.of_pose[pose])
-        if several <= count:
-            return ""
-        return (
-            f": the robot has {count} modes there, and {several} are measured; a pole of responses that is not a mode "
-            "goes with another order or band"
-        )
-
 
 def _of_others(others: Sequence[Mapping[str, Any]]) -> list[Diagnostic]:
-    """A diagnostic for each of the next solutions."""
+    """Return a diagnostic for each other solution."""
     messages = []
-    for solution in others[:MOST_NAMED]:
+    for solution in others:
         numbers = ", ".join(f"'{key}' = {number['value']:.4g}" for key, number in solution["parameters"].items())
         apart = ""
         if "held_out_after" in solution:
@@ -410,9 +344,6 @@ def _of_others(others: Sequence[Mapping[str, Any]]) -> list[Diagnostic]:
             "of one solution alone: measure shapes or other poses, or narrow a prior"
         )
         messages.append(Diagnostic("other-solution", text, value=solution["more"]))
-    if len(others) > MOST_NAMED:
-        text = f"{len(others)} other solutions in all fit as well: see alternatives"
-        messages.append(Diagnostic("other-solution", text, value=len(others)))
     return messages
 
 

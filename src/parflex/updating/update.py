@@ -113,9 +113,9 @@ def update(
                          else "".join(map(str, units)) or (
                              SEEING if blind else "number the modes, or start from a model that is nearer"
                          ))  # fmt: skip
-    candidates, plain = solutions(fitting, start, steps)
+    candidates = solutions(fitting, start, steps)
     diagnostics += [] if candidates[0].settled else [UNSETTLED]
-    return FitReport(fitting, fitting.before(candidates[0].fit, start), candidates, plain).updated(diagnostics)
+    return FitReport(fitting, fitting.before(candidates[0].fit, start), candidates).updated(diagnostics)
 
 
 def read_measured(source: Any, steps: FitProgress | None = None) -> tuple[list[MeasuredMode], list[Diagnostic]]:
