@@ -31,7 +31,7 @@ def draw(name: str, run: Run, path: Path) -> None:
             column = f"P.local_a{axis}"
             panel.plot(run.t, run[column], color=REST, linewidth=0.7, label="all frequencies")
             panel.plot(run.t, run.low_passed(column, CUTOFF), color=LINES[0], label=f"below {CUTOFF:g} Hz")
-            panel.set_ylabel(f"local {axis} (m/s$^2$)")
+            panel.set_ylabel(f"$a_{axis}$ of P (m/s$^2$)")
         for joint in ("11", "21"):
             panels[2].plot(run.t, run[f"effort.{joint}"], linewidth=1.0, label=f"slide {joint}")
         panels[2].set_ylabel("effort (N)")
