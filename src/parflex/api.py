@@ -27,12 +27,12 @@ Check = Callable[[Any, str], Any]
 
 
 class Word(NamedTuple):
-    """Type, unit and meaning of an argument, and its check; None where the function itself checks all of it."""
+    """Type and meaning of an argument, its check (None: the function itself checks all of it) and its unit."""
 
     kind: str
-    unit: str  # empty for names, counts and flags
     text: str
     check: Check | None = None
+    unit: str = ""  # none of names, counts and flags
     in_functions: Mapping[str, Check | None] | None = None  # functions where the word accepts something else
 
     def entry(self, name: str, default: Any) -> str:
@@ -45,13 +45,6 @@ class Word(NamedTuple):
     def check_in(self, function: str) -> Check | None:
         """Return the check of the word in a function."""
         return (self.in_functions or {}).get(function, self.check)
-
-
-def check_argument(word: str, value: Any) -> None:
-    """Check a value by its word, where no function of the table takes it."""
-    check = WORDS[word].check
-    if check is not None:
-        check(value, word)
 
 
 # -- calls ---------------------------------------------------------------------------------------------------------
@@ -415,51 +408,49 @@ SI = "m, rad"
 WORDS: dict[str, Word] = {
     "robot": Word(
         "Robot",
-        "",
         "Robot, from `load`.",
         _robot,
-        {"energies": _robot_or_state, "geometry_from_sensors": _robot_or_state},
+        in_functions={"energies": _robot_or_state, "geometry_from_sensors": _robot_or_state},
     ),
-    "source": Word("str or Path", "", "Name of a robot of the catalogue, or path of a robot file.", _path),
+    "source": Word("str or Path", "Name of a robot of the catalogue, or path of a robot file.", _path),
     "settings": Word(
-        "Mapping[str, Any]", "", "Values of the file by dotted path, e.g. {'constants.arm': 0.3}.", checks.table
+        "Mapping[str, Any]", "Values of the file by dotted path, e.g. {'constants.arm': 0.3}.", checks.table
     ),
-    "payload": Word("Sequence[float]", "kg, m", "Point mass on the end effector: mass, x, y, z in its axes.", _payload),
-    "actuation": Word("str", "", "Actuation of the file; None: its default.", _name),
-    "working_mode": Word("str", "", "Working (assembly) mode of the file; None: its default.", _name),
-    "elements": Word(
-        "int", "", "Elements that every element of every beam is divided into; None: 1.", _integer(1, 100)
+    "payload": Word(
+        "Sequence[float]", "Point mass on the end effector: mass, x, y, z in its axes.", _payload, unit="kg, m"
     ),
+    "actuation": Word("str", "Actuation of the file; None: its default.", _name),
+    "working_mode": Word("str", "Working (assembly) mode of the file; None: its default.", _name),
+    "elements": Word("int", "Elements that every element of every beam is divided into; None: 1.", _integer(1, 100)),
     "rigid": Word(
         "bool",
-        "",
         "Replace flexible bodies by rigid ones of the same mass, centre of mass and inertia. Springs of joints and "
         "couplings stay. Raises `InputError` where a motor can move only because bodies deform.",
         checks.boolean,
     ),
     "converge": Word(
         "float",
-        "dimensionless",
         "Divide the elements of beams until the answer changes by no more than this share of it; None: as they are.",
         _relative_change,
+        unit="dimensionless",
     ),
     "pose": Word(
-        "Pose", SI, "Name of a pose of the file, coordinates by name, or a configuration; None is home.", _pose
+        "Pose", "Name of a pose of the file, coordinates by name, or a configuration; None is home.", _pose, unit=SI
     ),
     "poses": Word(
         "Sequence",
-        SI,
         "Poses one after the other.",
         _path_of_poses,
-        {"many_frequencies": _pose_rows, "many_responses": _pose_rows, "sensitivities": _list_of_poses},
+        unit=SI,
+        in_functions={"many_frequencies": _pose_rows, "many_responses": _pose_rows, "sensitivities": _list_of_poses},
     ),
-    "coordinates": Word("str or Sequence[str]", "", "A set of coordinates, or coordinates by name.", _name_or_names),
+    "coordinates": Word("str or Sequence[str]", "A set of coordinates, or coordinates by name.", _name_or_names),
     "velocity": Word(
         "Mapping[str, float]",
-        "m/s, rad/s",
         "Velocities by name; frames in world axes.",
         _numbers_by_name,
-        {
+        unit="m/s, rad/s",
+        in_functions={
             "energies": _array_or_numbers_by_name,
             "inverse_dynamics": _array_or_numbers_by_name,
             "forward_dynamics": _array_or_numbers_by_name,
@@ -467,326 +458,305 @@ WORDS: dict[str, Word] = {
     ),
     "acceleration": Word(
         "Mapping[str, float]",
-        "m/s^2, rad/s^2",
         "Accelerations by name; frames in world axes.",
         _numbers_by_name,
-        {"inverse_dynamics": _array_or_numbers_by_name},
+        unit="m/s^2, rad/s^2",
+        in_functions={"inverse_dynamics": _array_or_numbers_by_name},
     ),
-    "q": Word("Array", SI, "All positions, in the order of `robot.coordinates`; with a leading axis a batch."),
-    "qd": Word("Array", "m/s, rad/s", "Rates, in the order of `robot.rates` or of `robot.independent`."),
-    "qdd": Word("Array", "m/s^2, rad/s^2", "Accelerations, in the same order."),
-    "effort": Word("Effort", "N, N m", "Efforts of the motors, by name or in their order; a motor not named has none."),
+    "q": Word("Array", "All positions, in the order of `robot.coordinates`; with a leading axis a batch.", unit=SI),
+    "qd": Word("Array", "Rates, in the order of `robot.rates` or of `robot.independent`.", unit="m/s, rad/s"),
+    "qdd": Word("Array", "Accelerations, in the same order.", unit="m/s^2, rad/s^2"),
+    "effort": Word(
+        "Effort", "Efforts of the motors, by name or in their order; a motor not named has none.", unit="N, N m"
+    ),
     "wrench": Word(
         "Wrench",
-        "N, N m",
         "Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz].",
         checks.table,
+        unit="N, N m",
     ),
-    "wrench_frames": Word("Sequence[str]", "", "Frames with a wrench as an input of the model.", checks.names),
+    "wrench_frames": Word("Sequence[str]", "Frames with a wrench as an input of the model.", checks.names),
     "without": Word(
         "Sequence[str]",
-        "",
-        "Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, "
-        "axial.",
+        "Terms left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.",
         _terms,
     ),
-    "include": Word(
-        "Sequence[str]", "", "The only joint terms that act: friction, motor-inertia, springs.", checks.names
-    ),
-    "reactions": Word("bool", "", "Also compute the wrench in every joint and closure.", checks.boolean),
+    "include": Word("Sequence[str]", "The only joint terms that act: friction, motor-inertia, springs.", checks.names),
+    "reactions": Word("bool", "Also compute the wrench in every joint and closure.", checks.boolean),
     "form": Word(
-        "{'split', 'projected'}",
-        "",
-        "Theory (16), or theory (15) with all rows projected.",
-        _one_of("split", "projected"),
+        "{'split', 'projected'}", "Theory (16), or theory (15) with all rows projected.", _one_of("split", "projected")
     ),
-    "frame": Word("str", "", "Name of the frame; None is the end effector.", _name),
-    "frames": Word("Sequence[str]", "", "Frames to report; by default the end effector.", checks.names),
-    "lock": Word("Lock", "", "Locked joints: 'actuators', 'none' or names.", _lock),
+    "frame": Word("str", "Name of the frame; None is the end effector.", _name),
+    "frames": Word("Sequence[str]", "Frames to report; by default the end effector.", checks.names),
+    "lock": Word("Lock", "Locked joints: 'actuators', 'none' or names.", _lock),
     "about": Word(
         "{'undeformed', 'equilibrium'}",
-        "",
         "State of linearisation; None: the equilibrium under loads or prestressed springs, else the undeformed pose.",
     ),
     "load_case": Word(
         "LoadCase",
-        "",
         "Lock, servos, loads and state of linearisation in one object.",
         _instance("LoadCase", "give e.g. parflex.LoadCase(wrench={'platform': [0, 0, -50]})"),
     ),
     "servo": Word(
         "float or Mapping[str, float]",
-        "N/m, N m/rad",
         "Stiffness of the servos that hold the motors.",
         _number_or_table,
+        unit="N/m, N m/rad",
     ),
     "servo_damping": Word(
-        "float or Mapping[str, float]", "N s/m, N m s/rad", "Damping of the servos.", _number_or_table
+        "float or Mapping[str, float]", "Damping of the servos.", _number_or_table, unit="N s/m, N m s/rad"
     ),
     "modes": Word(
         "int",
-        "",
         "Number of modes; None: six, or all if there are fewer.",
         _integer(1),
-        {"draw_modes": _instance("Modes", "compute them first: parflex.natural_frequencies(robot)")},
+        in_functions={"draw_modes": _instance("Modes", "compute them first: parflex.natural_frequencies(robot)")},
     ),
-    "mode": Word("int", "", "Mode, counted from 1, the lowest.", _integer(1)),
-    "shapes": Word("bool", "", "Also compute mode shapes.", checks.boolean, {"many_frequencies": _all_or_boolean}),
+    "mode": Word("int", "Mode, counted from 1, the lowest.", _integer(1)),
+    "shapes": Word(
+        "bool", "Also compute mode shapes.", checks.boolean, in_functions={"many_frequencies": _all_or_boolean}
+    ),
     "designs": Word(
-        "Mapping[str, Sequence[float]]",
-        "",
-        "Numbers of the robot file by dotted path, one for each pose.",
-        checks.table,
+        "Mapping[str, Sequence[float]]", "Numbers of the robot file by dotted path, one for each pose.", checks.table
     ),
-    "responses": Word("Sequence[str]", "", "Responses: 'frequency:K', 'stiffness:FRAME.x', 'deflection:FRAME', ..."),
-    "threads": Word("int", "", "Number of threads; None: one for each core.", _integer(1)),
-    "csv": Word("bool", "", "Write a CSV file too.", checks.boolean),
-    "response": Word("str", "", "Name of a response, a colon, and what it is of.", _name),
-    "keys": Word("Sequence[str]", "", "Keys of the robot file by dotted path, each of one number."),
-    "tolerances": Word("Mapping[str, float]", "", "Standard deviations of keys, in their units.", _numbers_by_name),
-    "statistic": Word("str", "", "'mean', or a quantile from 0 to 1 as text.", _name),
-    "function": Word("Callable", "", "Function of a state and of the text behind the colon.", _callable),
-    "unit": Word("str", "", "Unit of the number.", _name),
-    "help": Word("str", "", "Description, one sentence.", _name),
-    "worst": Word("{'smallest', 'largest'}", "", "Which of many poses counts."),
+    "responses": Word("Sequence[str]", "Responses: 'frequency:K', 'stiffness:FRAME.x', 'deflection:FRAME', ..."),
+    "threads": Word("int", "Number of threads; None: one for each core.", _integer(1)),
+    "csv": Word("bool", "Write a CSV file too.", checks.boolean),
+    "response": Word("str", "Name of a response, a colon, and what it is of.", _name),
+    "keys": Word("Sequence[str]", "Keys of the robot file by dotted path, each of one number."),
+    "tolerances": Word("Mapping[str, float]", "Standard deviations of keys, in their units.", _numbers_by_name),
+    "statistic": Word("str", "'mean', or a quantile from 0 to 1 as text.", _name),
+    "function": Word("Callable", "Function of a state and of the text behind the colon.", _callable),
+    "unit": Word("str", "Unit of the number.", _name),
+    "help": Word("str", "Description, one sentence.", _name),
+    "worst": Word("{'smallest', 'largest'}", "Which of many poses counts."),
     "found": Word(
         "Sensitivities",
-        "",
         "Sensitivities, from `sensitivities`.",
         _instance("Sensitivities", "compute them first: parflex.sensitivities(robot, ...)"),
     ),
     "inputs": Word(
-        "Sequence[str]", "", "JOINT (its effort) or FRAME.fx ... FRAME.mz (force or moment, world axes).", checks.names
+        "Sequence[str]", "JOINT (its effort) or FRAME.fx ... FRAME.mz (force or moment, world axes).", checks.names
     ),
     "outputs": Word(
         "Sequence[str]",
-        "",
         "Coordinates or FRAME.x ... FRAME.rz; prefix velocity: or acceleration:; in runs reaction.JOINT.fx.",
         checks.names,
     ),
-    "over": Word("Sequence[tuple]", SI, "Axes of the grid: (coordinate, first, last, count).", _axes),
-    "fixed": Word("Mapping[str, float]", SI, "Coordinates that are the same everywhere.", _numbers_by_name),
+    "over": Word("Sequence[tuple]", "Axes of the grid: (coordinate, first, last, count).", _axes, unit=SI),
+    "fixed": Word("Mapping[str, float]", "Coordinates that are the same everywhere.", _numbers_by_name, unit=SI),
     "frequency_map": Word(
         "FrequencyMap",
-        "",
         "Map, from `frequency_map`.",
         _instance("FrequencyMap", "make one first: parflex.frequency_map(robot, over)"),
     ),
     "out": Word(
         "str or Path",
-        "",
         "File that keeps results; a later call with it continues there.",
         _path,
-        {"inverse_dynamics": None, "forward_dynamics": None},
+        in_functions={"inverse_dynamics": None, "forward_dynamics": None},
     ),
-    "path": Word("str or Path", "", "File; a figure is SVG, PDF or PNG.", _path),
+    "path": Word("str or Path", "File; a figure is SVG, PDF or PNG.", _path),
     "loops": Word(
-        "str or Path", "", "YAML file beside a URDF, with its loops and motors: closed_loop, type, name_mot.", _path
+        "str or Path", "YAML file beside a URDF, with its loops and motors: closed_loop, type, name_mot.", _path
     ),
     "end_effector": Word(
         "str",
-        "",
         "Link or joint of a URDF that is the end effector; None is the only moving link that carries no other.",
         _name,
     ),
-    "closed": Word("bool", "", "Of the closed robot, not of its open tree of legs and platform.", checks.boolean),
-    "floating": Word("bool", "", "The root of a URDF is a free body, not fixed to the ground.", checks.boolean),
-    "agreement": Word("float", "dimensionless", "MAC from which two shapes are one mode.", _number(above=0.0)),
-    "finest": Word("float", "dimensionless", "Smallest share of the way between two poses.", _number(above=0.0)),
-    "samples": Word("int", "", "Random states from which ranks are found.", _integer(1)),
-    "steps": Word("int", "", "Largest number of Newton steps.", _integer(1)),
-    "sensed": Word("Sequence[str]", "", "Passive joints with sensors; None: those of the file.", checks.names),
-    "values": Word("Sequence[float]", SI, "Measured positions of motors and sensed joints, in this order.", _row),
-    "near": Word("Array", SI, "All positions of a pose nearby; None is home.", _array(None)),
-    "name": Word("str", "", "Model: inverse, direct, mass-matrix, kinematics, geometry, step, ...", _name),
-    "parameters": Word("str or Sequence[str]", "", "'numbers', 'base' (base parameters as symbols) or names."),
+    "closed": Word("bool", "Of the closed robot, not of its open tree of legs and platform.", checks.boolean),
+    "floating": Word("bool", "The root of a URDF is a free body, not fixed to the ground.", checks.boolean),
+    "agreement": Word("float", "MAC from which two shapes are one mode.", _number(above=0.0), unit="dimensionless"),
+    "finest": Word("float", "Smallest share of the way between two poses.", _number(above=0.0), unit="dimensionless"),
+    "samples": Word("int", "Random states from which ranks are found.", _integer(1)),
+    "steps": Word("int", "Largest number of Newton steps.", _integer(1)),
+    "sensed": Word("Sequence[str]", "Passive joints with sensors; None: those of the file.", checks.names),
+    "values": Word("Sequence[float]", "Measured positions of motors and sensed joints, in this order.", _row, unit=SI),
+    "near": Word("Array", "All positions of a pose nearby; None is home.", _array(None), unit=SI),
+    "name": Word("str", "Model: inverse, direct, mass-matrix, kinematics, geometry, step, ...", _name),
+    "parameters": Word("str or Sequence[str]", "'numbers', 'base' (base parameters as symbols) or names."),
     "independent": Word(
-        "Sequence[str]", "", "Rates that are integrated; by default those that the model chooses.", checks.names
+        "Sequence[str]", "Rates that are integrated; by default those that the model chooses.", checks.names
     ),
-    "rows": Word("Sequence[int]", "", "Closure rows that determine the dependent rates; () leaves the choice."),
-    "checks": Word(
-        "bool", "", "Also output how far the inputs are from closed, and a condition number.", checks.boolean
-    ),
-    "operator_limit": Word("int", "", "Longest program, in operators.", _integer(1)),
+    "rows": Word("Sequence[int]", "Closure rows that determine the dependent rates; () leaves the choice."),
+    "checks": Word("bool", "Also output how far the inputs are from closed, and a condition number.", checks.boolean),
+    "operator_limit": Word("int", "Longest program, in operators.", _integer(1)),
     "friction_width": Word(
-        "float", "rad/s, m/s", "Rate over which Coulomb friction changes its sign.", _number(least=0.0, example=1e-3)
+        "float",
+        "Rate over which Coulomb friction changes its sign.",
+        _number(least=0.0, example=1e-3),
+        unit="rad/s, m/s",
     ),
-    "ignore_limits": Word("bool", "", "Do not check the limits of the robot file.", checks.boolean),
-    "stops": Word("bool", "", "Let the limits of joints act, by the `stop` of the robot file.", checks.boolean),
+    "ignore_limits": Word("bool", "Do not check the limits of the robot file.", checks.boolean),
+    "stops": Word("bool", "Let the limits of joints act, by the `stop` of the robot file.", checks.boolean),
     "check_width": Word(
-        "bool",
-        "",
-        "Run again with half the friction width, where there is one, and report the difference.",
-        checks.boolean,
+        "bool", "Run again with half the friction width, where there is one, and report the difference.", checks.boolean
     ),
-    "check_steps": Word("bool", "", "Run again with half the steps and report the error that follows.", checks.boolean),
+    "check_steps": Word("bool", "Run again with half the steps and report the error that follows.", checks.boolean),
     "motion": Word(
         "str, Path, Mapping or callable",
-        SI,
         "Motion: name in the file, motion file, table, table of knots, or function of time.",
         _motion,
+        unit=SI,
     ),
     "plan": Word(
         "Trajectory",
-        "",
         "Time-optimal motion, from `plan_motion`.",
         _instance("Trajectory", "make one first: parflex.plan_motion(robot, motion)"),
     ),
-    "time": Word("float", "s", "Duration.", _number(above=0.0, example=1.0)),
-    "step": Word("float", "s", "Integration step.", _number(above=0.0, example=1e-3)),
-    "breaks": Word("Sequence[float]", "s", "Times at which functions of time jump or bend.", _times),
-    "out_step": Word("float", "s", "Time between rows of the result.", _number(above=0.0, example=1e-3)),
-    "sample_time": Word("float", "s", "Sample time of the control law.", _number(above=0.0, example=1e-3)),
-    "controller": Word("Controller", "N, N m", "Controller called at its sample time, e.g. `PD`."),
+    "time": Word("float", "Duration.", _number(above=0.0, example=1.0), unit="s"),
+    "step": Word("float", "Integration step.", _number(above=0.0, example=1e-3), unit="s"),
+    "breaks": Word("Sequence[float]", "Times at which functions of time jump or bend.", _times, unit="s"),
+    "out_step": Word("float", "Time between rows of the result.", _number(above=0.0, example=1e-3), unit="s"),
+    "sample_time": Word("float", "Sample time of the control law.", _number(above=0.0, example=1e-3), unit="s"),
+    "controller": Word("Controller", "Controller called at its sample time, e.g. `PD`.", unit="N, N m"),
     "drive": Word(
         "{'motors', 'platform'}",
-        "",
         "Part that follows the motion.",
         _name,
-        {"export_fmu": _one_of("efforts", "motions")},
+        in_functions={"export_fmu": _one_of("efforts", "motions")},
     ),
-    "start": Word("str or Mapping", "", "State at the start."),
-    "fmi": Word("int", "", "Version of FMI, 2 or 3; default: 2.", _integer(2, 3)),
-    "kind": Word("str", "", "Co-simulation (cs) or model exchange (me); default: cs.", _one_of("cs", "me")),
+    "start": Word("str or Mapping", "State at the start."),
+    "fmi": Word("int", "Version of FMI, 2 or 3.", _integer(2, 3)),
+    "kind": Word("str", "Co-simulation (cs) or model exchange (me).", _one_of("cs", "me")),
     "platforms": Word(
         "str",
-        "",
-        "Libraries for this machine (own), or for all platforms by zig (all); default: own.",
+        "Libraries for this machine (own), or for all platforms by zig (all).",
         _one_of("own", "all"),
     ),
-    "method": Word("str", "", "Integrator: gauss4, gauss6, rk4, dopri5 or generalized-alpha.", _name),
+    "method": Word("str", "Integrator: gauss4, gauss6, rk4, dopri5 or generalized-alpha.", _name),
     "tolerance": Word(
         "float",
-        "m",
         "Largest error of positions in a step; angles times the characteristic length.",
         _number(above=0.0, example=1e-3),
+        unit="m",
     ),
-    "radius": Word("float", "dimensionless", "Spectral radius of generalized-alpha: 1 damps nothing, 0 most.", _share),
-    "progress": Word("callable", "", "Called with the progress at intervals.", _callable),
-    "reference": Word("str, Mapping, Reference, Trajectory or callable", SI, "Reference of the end effector."),
-    "law": Word("{'pd', 'ctc', 'ctc-task', 'extended'}", "", "Control law.", _name),
-    "model": Word("str", "", "Name of a model, as in `model`.", _name),
-    "plant": Word("Robot", "", "Robot that moves; None: the robot itself.", _robot),
-    "overshoot": Word("float", "dimensionless", "Overshoot of a step of the error; 0.1 is 10 %."),
-    "peak_time": Word("float", "s", "Time of the peak of such a step."),
-    "Kp": Word("float", "1/s^2", "Gain on errors, in place of overshoot and peak time."),
-    "Kv": Word("float", "1/s", "Gain on error rates; goes with `Kp`."),
-    "compensate": Word(
-        "Sequence[str]", "", "Joint terms the law knows: motor-inertia, springs, friction.", checks.names
+    "radius": Word(
+        "float", "Spectral radius of generalized-alpha: 1 damps nothing, 0 most.", _share, unit="dimensionless"
     ),
-    "delay": Word("int", "", "Samples from sensing to effort."),
-    "noise": Word("float", SI, "Standard deviation of measured positions."),
-    "rate_noise": Word("float", "m/s, rad/s", "Standard deviation of measured rates."),
-    "resolution": Word("float", SI, "Resolution of position sensors."),
-    "rates": Word("{'measured', 'differences'}", "", "Source of the rates: sensors, or differences of positions."),
+    "progress": Word("callable", "Called with the progress at intervals.", _callable),
+    "reference": Word("str, Mapping, Reference, Trajectory or callable", "Reference of the end effector.", unit=SI),
+    "law": Word("{'pd', 'ctc', 'ctc-task', 'extended'}", "Control law.", _name),
+    "model": Word("str", "Name of a model, as in `model`.", _name),
+    "plant": Word("Robot", "Robot that moves; None: the robot itself.", _robot),
+    "overshoot": Word("float", "Overshoot of a step of the error; 0.1 is 10 %.", unit="dimensionless"),
+    "peak_time": Word("float", "Time of the peak of such a step.", unit="s"),
+    "Kp": Word("float", "Gain on errors, in place of overshoot and peak time.", unit="1/s^2"),
+    "Kv": Word("float", "Gain on error rates; goes with `Kp`.", unit="1/s"),
+    "compensate": Word("Sequence[str]", "Joint terms the law knows: motor-inertia, springs, friction.", checks.names),
+    "delay": Word("int", "Samples from sensing to effort."),
+    "noise": Word("float", "Standard deviation of measured positions.", unit=SI),
+    "rate_noise": Word("float", "Standard deviation of measured rates.", unit="m/s, rad/s"),
+    "resolution": Word("float", "Resolution of position sensors.", unit=SI),
+    "rates": Word("{'measured', 'differences'}", "Source of the rates: sensors, or differences of positions."),
     "effort_limit": Word(
         "float or Mapping[str, float]",
-        "N, N m",
         "Largest effort of all motors, or of each; a pair is a lowest and a highest effort.",
+        unit="N, N m",
     ),
     "weights": Word(
         "Mapping[str, float]",
-        "",
         "Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.",
         checks.table,
     ),
     "preload": Word(
-        "Mapping[str, float]", "N, N m", "Internal efforts by motor, one for each redundant motor.", checks.table
+        "Mapping[str, float]", "Internal efforts by motor, one for each redundant motor.", checks.table, unit="N, N m"
     ),
-    "velocity_limit": Word("float or Mapping[str, float]", "m/s, rad/s", "Largest velocity of all motors, or of each."),
+    "velocity_limit": Word(
+        "float or Mapping[str, float]", "Largest velocity of all motors, or of each.", unit="m/s, rad/s"
+    ),
     "acceleration_limit": Word(
-        "float or Mapping[str, float]", "m/s^2, rad/s^2", "Largest acceleration of all motors, or of each."
+        "float or Mapping[str, float]", "Largest acceleration of all motors, or of each.", unit="m/s^2, rad/s^2"
     ),
-    "seed": Word("int", "", "Seed of the noise.", _integer(0)),
+    "seed": Word("int", "Seed of the random numbers.", _integer(0)),
     "study": Word(
         "StudyFile, str or Path",
-        "",
         "Study, or path of its file.",
         _study,
-        {"draw_study": _instance("Study", "run it first: parflex.run_study(file)")},
+        in_functions={"draw_study": _instance("Study", "run it first: parflex.run_study(file)")},
     ),
-    "jobs": Word("int", "", "Processes side by side; None: one per core."),
+    "jobs": Word("int", "Processes side by side; None: one per core."),
     "cluster": Word(
-        "str", "", "Address of a Dask scheduler whose workers compute, as tcp://HOST:8786; None: this machine."
+        "str", "Address of a Dask scheduler whose workers compute, as tcp://HOST:8786; None: this machine."
     ),
-    "executor": Word("Executor", "", "Executor of `concurrent.futures` that computes."),
-    "bench": Word("StudySetup", "", "Compiled laws and plants from an earlier call."),
-    "paper": Word("str", "", "Key of a paper; None: all.", _name),
-    "quick": Word("bool", "", "Leave out simulations, studies and times.", checks.boolean),
-    "refined": Word("Modes or Run", "", "Answer of `natural_frequencies` or `simulate` with `converge`."),
-    "run": Word("Run or Mapping[str, Array]", "", "Columns by name, with time 't' in s.", _columns),
+    "executor": Word("Executor", "Executor of `concurrent.futures` that computes."),
+    "bench": Word("StudySetup", "Compiled laws and plants from an earlier call."),
+    "paper": Word("str", "Key of a paper; None: all.", _name),
+    "quick": Word("bool", "Leave out simulations, studies and times.", checks.boolean),
+    "refined": Word("Modes or Run", "Answer of `natural_frequencies` or `simulate` with `converge`."),
+    "run": Word("Run or Mapping[str, Array]", "Columns by name, with time 't' in s.", _columns),
     "measured": Word(
-        "Run or Mapping[str, Array]", "", "Measured columns by name, with time 't' in s.", _columns, {"update": None}
+        "Run or Mapping[str, Array]",
+        "Measured columns by name, with time 't' in s.",
+        _columns,
+        in_functions={"update": None},
     ),
     "columns": Word(
         "Sequence[str]",
-        "",
         "Columns to show; None: end effector, efforts and energies.",
         checks.names,
-        {"identify": None, "calibrate": None, "plan_calibration": None},
+        in_functions={"identify": None, "calibrate": None, "plan_calibration": None},
     ),
-    "data": Word(
-        "str, Path, Mapping[str, Array] or Sequence", "", "Tables of measurements: files, or columns by name."
-    ),
-    "count": Word("int", "", "Number of poses.", _integer(1)),
-    "loss": Word("{'linear', 'huber'}", "", "Loss of residuals.", _one_of("linear", "huber")),
-    "record": Word(
-        "str, Path, Mapping[str, Array] or Sequence", "", "A record, or several: files, or columns by name."
-    ),
-    "validate": Word("str, Path, Mapping[str, Array] or Sequence", "", "Records on which efforts are predicted."),
-    "estimator": Word("str", "", "Method of estimation.", _name),
+    "data": Word("str, Path, Mapping[str, Array] or Sequence", "Tables of measurements: files, or columns by name."),
+    "count": Word("int", "Number of poses.", _integer(1)),
+    "loss": Word("{'linear', 'huber'}", "Loss of residuals.", _one_of("linear", "huber")),
+    "record": Word("str, Path, Mapping[str, Array] or Sequence", "A record, or several: files, or columns by name."),
+    "validate": Word("str, Path, Mapping[str, Array] or Sequence", "Records on which efforts are predicted."),
+    "estimator": Word("str", "Method of estimation.", _name),
     "cutoff": Word(
         "float",
-        "Hz",
         "Cutoff frequency of the low-pass of positions; None: from their spectrum.",
         _number(above=0.0, example=100),
+        unit="Hz",
     ),
-    "decimate": Word(
-        "int", "", "Samples from one retained sample to the next; None: as the cutoff needs.", _integer(1)
-    ),
+    "decimate": Word("int", "Samples from one retained sample to the next; None: as the cutoff needs.", _integer(1)),
     "least_speed": Word(
         "float",
-        "m/s, rad/s",
         "Speed below which samples of motors with Coulomb friction are left out.",
         _number(least=0.0),
+        unit="m/s, rad/s",
     ),
-    "friction": Word("str", "", "Friction model of the motors.", _name),
-    "vary": Word("Sequence[str]", "", "Keys of the robot file by dotted path, each of one number."),
-    "hold_out": Word("Sequence[str]", "", "Measurements predicted but not fitted: 'POSE', 'POSE:MODE' or ':MODE'."),
+    "friction": Word("str", "Friction model of the motors.", _name),
+    "vary": Word("Sequence[str]", "Keys of the robot file by dotted path, each of one number."),
+    "hold_out": Word("Sequence[str]", "Measurements predicted but not fitted: 'POSE', 'POSE:MODE' or ':MODE'."),
     "prior": Word(
         "float or Mapping[str, float]",
-        "dimensionless",
-        "Relative standard deviation before the measurement; default: 0.3.",
+        "Relative standard deviation before the measurement.",
+        unit="dimensionless",
     ),
-    "harmonics": Word("int", "", "Harmonics of a Fourier series.", _integer(2, 50)),
+    "harmonics": Word("int", "Harmonics of a Fourier series.", _integer(2, 50)),
     "workspace": Word(
-        "Mapping[str, Sequence[float]]", "m", "Lowest and highest place of the end effector by direction.", checks.table
+        "Mapping[str, Sequence[float]]",
+        "Lowest and highest place of the end effector by direction.",
+        checks.table,
+        unit="m",
     ),
     "distance": Word(
         "float",
-        "dimensionless",
         "Smallest distance to singular poses: 1 at home, 0 at a singular pose.",
         _number(least=0.0, example=0.3),
+        unit="dimensionless",
     ),
-    "starts": Word("int", "", "Number of random starts.", _integer(1, 1000)),
-    "keep_spikes": Word("bool", "", "Do not repair isolated outliers.", checks.boolean),
+    "starts": Word("int", "Number of random starts.", _integer(1, 1000)),
+    "keep_spikes": Word("bool", "Do not repair isolated outliers.", checks.boolean),
     "keep": Word(
         "Sequence[str] | str",
-        "",
         "Joints, elements and couplings whose springs and dampers keep the values of the file.",
         checks.names_or_all,
     ),
     "physical": Word(
-        "bool", "", "Restrict the parameters to physically consistent bodies; needs clarabel.", checks.boolean
+        "bool", "Restrict the parameters to physically consistent bodies; needs clarabel.", checks.boolean
     ),
     "instant": Word(
-        "float", "s", "Time at which the beam is drawn; None: that of the largest value.", _number(example=0.5)
+        "float", "Time at which the beam is drawn; None: that of the largest value.", _number(example=0.5), unit="s"
     ),
-    "title": Word("str", "", "Title of the figure.", _name),
-    "width": Word("str", "", "Width of the figure: 'column' or 'text' of a page of two columns.", _name),
-    "natural": Word("Array", "Hz", "Natural frequencies, drawn as thin lines."),
-    "highest": Word("float", "Hz", "Highest frequency drawn.", _number(above=0.0)),
+    "title": Word("str", "Title of the figure.", _name),
+    "width": Word("str", "Width of the figure: 'column' or 'text' of a page of two columns.", _name),
+    "natural": Word("Array", "Natural frequencies, drawn as thin lines.", unit="Hz"),
+    "highest": Word("float", "Highest frequency drawn.", _number(above=0.0), unit="Hz"),
     "amplitude": Word(
-        "float", "dimensionless", "Largest displacement as a share of the robot's size.", _number(above=0.0)
+        "float", "Largest displacement as a share of the robot's size.", _number(above=0.0), unit="dimensionless"
     ),
 }

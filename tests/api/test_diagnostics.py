@@ -19,7 +19,7 @@ from support.stop_robots import ball
 import parflex
 from parflex.bodies.superelement import damping_note
 from parflex.calibration.calibrate import _dependencies
-from parflex.cli.identification import _unsaved_option_warnings
+from parflex.cli.identification import unsaved_options
 from parflex.cli.output import diagnostic_of
 from parflex.cli.view import _tell
 from parflex.codegen.cache import _private
@@ -302,7 +302,7 @@ def _(wrong, folder, patch):
     limited = parflex.load("emps", settings={"frame.axis.limits": [-0.1, 0.1 if wrong else 1e3]})
     yield from _beyond_limits(limited, ["axis"], np.array([[0.0], [0.5]]))
     yield from changed_rows(slide(), {"M[axis]": 8.0, "FV[axis]": -1.0 if wrong else 1.0})[1]
-    yield from _unsaved_option_warnings({"settings": {"a": 1} if wrong else {}, "payload": None})
+    yield from unsaved_options({"settings": {"a": 1} if wrong else {}, "payload": None})
 
 
 @case("contradicting-encoders", "contradicting-sensor")

@@ -1,6 +1,5 @@
 """All functions and commands that take motor efforts read them alike, and refuse others in the same sentences."""
 
-import json
 from typing import Any
 
 import numpy as np
@@ -123,15 +122,6 @@ def test_every_command_reads_and_refuses_the_same(verb, rest, capsys, tmp_path, 
     for words, sentence in (("left.2=1", passive), ("left.1=1,qleft.1=1", twice)):
         error = refused(capsys, verb, "5r", *rest, "--effort", words)
         assert (error["key"], error["message"]) == ("effort", sentence)
-
-
-def test_a_state_file_names_motors_as_all_do(capsys, tmp_path):
-    found = []
-    for word in ("left.1", "qleft.1"):
-        file = tmp_path / "state.json"
-        file.write_text(json.dumps({"effort": {word: 0.5}}))
-        found.append(answered(capsys, "direct", "5r", "--state", file))
-    assert found[0] == found[1] and "accelerations" in found[0]
 
 
 def test_servos_and_limits_name_motors_as_efforts_do():

@@ -63,7 +63,7 @@ def test_arguments_are_words_of_one_vocabulary(name):
 
 def test_every_word_of_the_vocabulary_is_used_and_explained_once():
     assert set(WORDS) == {word for name in FUNCTIONS for word in words(name)}
-    for word, (kind, _, text, _, in_functions) in WORDS.items():
+    for word, (kind, text, _, _, in_functions) in WORDS.items():
         assert all(word in words(name) for name in in_functions or ())
         assert kind and text.endswith(".") and (text[0].isupper() or text[0] == "'"), word
 

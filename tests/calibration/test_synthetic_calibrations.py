@@ -119,6 +119,23 @@ def test_outliers_count_less_by_the_loss_of_huber_and_priors_hold_what_is_not_me
         assert np.abs(literals - tight.parameters[key].value).min() < 1e-14
 
 
+@pytest.mark.verify
+def test_the_fmu_of_a_calibrated_file_moves_as_the_true_robot(tmp_path):
+    fmpy = pytest.importorskip("fmpy")
+    bench = BENCHES["5r"]
+    bench.fit(bench.data()).to_file(tmp_path / "mine.toml")
+    pose = {"tip.x": 0.0, "tip.y": 0.5}
+    parflex.export_fmu(parflex.load(tmp_path / "mine.toml"), tmp_path / "mine.fmu", pose=pose)
+    efforts, columns = {"left.1": 0.3, "right.1": -0.1}, ["tip.x", "tip.y"]
+    words = {"start_values": {f"effort.{motor}": effort for motor, effort in efforts.items()}, "output": columns}
+    rows = fmpy.simulate_fmu(str(tmp_path / "mine.fmu"), stop_time=0.1, **words)
+    for settings, agree in ((bench.changed(), True), ({}, False)):
+        run = parflex.simulate(bench.load(settings), time=0.1, pose=pose, effort=efforts, step=5e-4, out_step=5e-4)
+        # numbers of exact data are right to 1e-10, and wrong ones by 1e-4
+        misses = [np.abs(rows[name] - run[name]).max() for name in columns]
+        assert (max(misses) < 1e-8) == agree, misses
+
+
 def test_planned_poses_determine_more_than_random_ones_and_deviations_are_those_of_fits(tmp_path, capsys):
     bench = BENCHES["5r"]
     over = [("tip.x", -0.15, 0.15, 7), ("tip.y", 0.35, 0.62, 6)]

@@ -133,6 +133,13 @@ def missed(name, pose):
     return found[1], float(found[2])
 
 
+def test_only_closures_that_stay_open_are_named(tmp_path):
+    text = robot_file("double-four-bar").read_text().partition("[poses.home]")[0]
+    (tmp_path / "robot.toml").write_text(text.replace("position = [2, 0, 0]", "position = [2, 5, 0]"))
+    with pytest.raises(parflex.UnreachableError, match=r"reached: h2e~B2 misses it by 2\.099 m"):  # sqrt(26) - 3
+        parflex.load(tmp_path / "robot.toml").home  # noqa: B018
+
+
 @pytest.mark.few
 @pytest.mark.parametrize(
     ("name", "given"), [("delta", {"x": 3.0}), ("3rrr-flexible", {"x": 3.0, "y": 0.0}), ("navaro", {"y": 9.0})]

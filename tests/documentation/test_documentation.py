@@ -59,10 +59,11 @@ def test_commands_print_the_output_on_the_page(name: str) -> None:
         run_shown(line, code, text, name)
 
 
-def test_every_verb_has_its_section_and_its_example() -> None:
-    page = ROOT / "docs" / "command-line.md"
-    assert set(re.findall(r"^## `(\w+)`", page.read_text(encoding="utf-8"), flags=re.M)) == set(cli.commands)
-    assert {line.split()[1] for line, _, _ in commands(page)} >= set(cli.commands)
+def test_every_command_has_a_row_of_its_answer() -> None:
+    rows = re.findall(
+        r"^\| ((?:`\w+` )+)\|", (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8"), flags=re.M
+    )
+    assert {name for row in rows for name in re.findall(r"\w+", row)} == set(cli.commands)
 
 
 WITH_PYTHON = "arrays codegen vibration control simulation viewer figures reproduce flexible-bodies maps"

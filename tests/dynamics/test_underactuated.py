@@ -63,7 +63,7 @@ def test_efforts_of_few_motors_are_those_of_pinocchio_of_the_direct_model_and_of
 
 
 def test_accelerations_are_counted_against_motors(cart, five_bar):
-    with pytest.raises(InputError, match=r"2 accelerations \(2 independent\) for 1 motor: the rest moves freely"):
+    with pytest.raises(InputError, match=r"2 accelerations \(2 independent\) for 1 motor: the others move freely"):
         parflex.inverse_dynamics(cart, acceleration={"cart": 1.0, "bob": 1.0})
     tip = parflex.inverse_dynamics(five_bar, {"left.1": 2.0, "right.1": 1.0}, acceleration={"x": 0.5})
     assert tip.acceleration_of("tip")[0] == pytest.approx(0.5, rel=1e-9)  # as many as motors, wherever they are

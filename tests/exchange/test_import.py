@@ -100,6 +100,11 @@ def test_robots_come_back_from_the_files_that_they_are_exported_to(name, tmp_pat
         assert imported.check["ok"], imported.check
         again = parflex.load(imported.file)
         assert again.actuated_names == robot.actuated_names
+        home = dict(zip(robot.coordinates, robot.home.tolist(), strict=True))
+        there = dict(zip(again.coordinates, again.home.tolist(), strict=True))
+        assert {name: there[name] for name in home if name in there} == pytest.approx(
+            {name: home[name] for name in home if name in there}, abs=1e-8
+        )  # to which loops close, times conditions of the legs
         if not any("move" in note for note in exported.notes):  # mass that no joint feels is moved between bodies
             assert peers.total_mass(again) == pytest.approx(peers.total_mass(robot), rel=1e-12)
         left_out = any(link.terms.stiffness for link in robot.tree.links) and file == "robot.urdf"

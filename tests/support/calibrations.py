@@ -35,11 +35,14 @@ class Bench:
         found = {key: number_at(robot, key, "keys") + change for key, change in self.changes.items()}
         return found | {f"{joint}.offset": offset for joint, offset in self.offsets.items()}
 
+    def changed(self) -> dict[str, float]:
+        """Numbers of the file that are true."""
+        return {key: value for key, value in self.truth().items() if key in self.changes}
+
     def data(self) -> dict[str, Any]:
         """Exact columns: readings of the motors, and what is measured."""
         rng = np.random.default_rng(0)
-        true = {key: value for key, value in self.truth().items() if key in self.changes}
-        robot = self.load(true)
+        robot = self.load(self.changed())
         rows: dict[str, list[float]] = {name: [] for name in (*robot.motors, *self.measured)}
         for _ in range(self.count):
             pose = {name: float(rng.uniform(low, high)) for name, (low, high) in self.poses.items()}

@@ -35,7 +35,7 @@ ROUNDING = 1e-15  # of the typical length: no step improves it
 STEPS, SLOW = 40, 0.1  # Newton steps, and the decrease of the opening below which the matrix is made again
 RANK = 1e-9  # of the largest singular value of scaled rows: smaller ones are rounding
 WAY = 0.2  # rad or typical lengths of a motor between two poses on the path from home
-LONGEST = 50  # poses on the path: motors that are farther have other units, and are left to the search of single poses
+FARTHEST = 10.0  # of such units from home: drums turn farther, as do values in other units; these are searched alone
 OPEN = 1e-6  # of the largest change of a loop: what is left of it, if larger, no motion closes
 NAMED = 3  # unreachable poses that the search names before it ends: each may take half a second
 
@@ -65,6 +65,11 @@ class SlopedRow(DualNumber):
         """Square root."""
         root = np.sqrt(self.value)
         return self._mapped(root, 0.5 / root)
+
+
+def small_turn(R: Any) -> tuple[Any, Any, Any]:
+    """Rotation vector of a small turn, to first order; R has rows and columns first."""
+    return (R[2, 1] - R[1, 2]) / 2, (R[0, 2] - R[2, 0]) / 2, (R[1, 0] - R[0, 1]) / 2
 
 
 def row_number(values: Array, slopes: Array | None = None) -> BatchedNumber | SlopedRow:
@@ -237,11 +242,8 @@ class PoseBatch:
                 raise InputError(text, key="keys", value=key, hint="change lengths of all legs together")
         total = slopes[:, :, :count] - slopes[:, :, count:] @ steps
         rotation, turning = values[:, 3:].reshape(-1, 3, 3), total[:, 3:].reshape(-1, 3, 3, count)
-        spin = np.einsum("pikd,pjk->pijd", turning, rotation)
-        turn = np.stack(
-            [spin[:, 2, 1] - spin[:, 1, 2], spin[:, 0, 2] - spin[:, 2, 0], spin[:, 1, 0] - spin[:, 0, 1]], axis=1
-        )
-        return np.concatenate([total[:, :3], turn / 2], axis=1), values
+        turn = np.stack(small_turn(np.einsum("pikd,pjk->ijpd", turning, rotation)), axis=1)
+        return np.concatenate([total[:, :3], turn], axis=1), values
 
     # -- closing -----------------------------------------------------------------------------------------------------
 
@@ -320,21 +322,19 @@ class PoseBatch:
         return self.tree.position_names[position]
 
     def _followed(self, twin: Robot, poses: Poses, fixed: Array) -> tuple[Poses, Array]:
-        begin, units = (
-            poses.q[:1, self.fixed],
-            self.tree.rate_units[[self.tree.rate_names.index(self._name(k)) for k in self.fixed]],
-        )
-        side, good = self._side(twin, poses.rows(np.zeros(1, dtype=int))), np.ones(len(fixed), dtype=bool)
-        count = int(np.ceil(np.nanmax(np.abs((fixed - begin) / units), initial=0.0) / WAY))
-        for share in np.linspace(0, 1, min(max(count, 1), LONGEST) + 1)[1:]:
+        rates = [self.tree.rate_names.index(self._name(k)) for k in self.fixed]
+        begin = poses.q[:1, self.fixed]
+        far = np.abs((fixed - begin) / self.tree.rate_units[rates])
+        side, good = self._side(twin, poses.rows(np.zeros(1, dtype=int))), (far <= FARTHEST).all(axis=1)
+        for share in np.linspace(0, 1, max(int(np.ceil(far[good].max(initial=0.0) / WAY)), 1) + 1)[1:]:
+            if not good.any():
+                return poses, good
             q = np.array(poses.q)
             q[:, self.fixed] = begin + share * (fixed - begin)
             rows = np.flatnonzero(good)
             moved, good[rows] = self.closed(twin, Poses(q, poses.multipliers).rows(rows))
             q[rows] = moved.q
             poses = Poses(q, poses.multipliers)
-            if not good.any():
-                return poses, good
         if side is not None:
             rows = np.flatnonzero(good)
             now = self._side(twin, poses.rows(rows), side[1])

@@ -31,6 +31,8 @@ INDEX, SHARE = 30.0, 0.5  # condition index and share of a variance of strong de
 ELSEWHERE = 0.1  # of the typical length, residuals that are not those of this robot in these units
 UNITS = (1e3, 1e-3)  # factors between units of length that are mixed up
 LOSSES = ("linear", "huber")
+NUMBERS = ["number", "before", "value", "deviation", "95 % from", "to", "unit", "inflation"]
+GAUGES, COMBINATIONS = ["measurement", "before", "after", "unit"], ["combination", "number", "weight"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -139,18 +141,38 @@ class Calibrated(Fit):
         }
 
     @property
-    def figures(self) -> list[tuple[str, float]]:
-        """Figures of the fit for tables: names with units, and values."""
+    def tables(self) -> list[tuple[str, list[str], list[list[Any]]]]:
+        """Tables for people: title, columns and rows."""
+        numbers = [
+            [name, item.before, item.value, *_known(item), item.unit, item.inflation]
+            for name, item in self.parameters.items()
+        ]
         unit = "m" if any(gauge["unit"] == "m" for gauge in self.gauges.values()) else "rad"
-        rows = [(f"rms before ({unit})", self.rms_before), (f"rms after ({unit})", self.rms_after)]
-        rows += [(f"rms of rows held out ({unit})", self.rms_held_out)] if self.rms_held_out is not None else []
-        estimated = f"estimated deviation of a measurement ({self.noise_unit})"
-        noise = estimated if self.noise_unit else "residuals over deviations"
-        return [*rows, ("condition number", self.condition), (noise, self.noise)]
+        held = [["rows held out", len(self.held_out)], [f"rms of rows held out ({unit})", self.rms_held_out]]
+        noise = f"estimated deviation of a measurement ({self.noise_unit})"
+        fit = [
+            ["rows", len(self.rows)],
+            [f"rms before ({unit})", self.rms_before],
+            [f"rms after ({unit})", self.rms_after],
+        ]
+        fit += [*(held if self.held_out else []), ["condition number", self.condition]]
+        fit += [[noise if self.noise_unit else "residuals over deviations", self.noise]]
+        gauges = [[name, item["before"], item["after"], item["unit"]] for name, item in self.gauges.items()]
+        lost = [[k, name, w] for k, item in enumerate(self.undetermined, 1) for name, w in item.items()]
+        tables = [
+            ("numbers", NUMBERS, numbers),
+            ("fit", ["", ""], fit),
+            ("root mean squares by measurement", GAUGES, gauges),
+        ]
+        return [*tables, *([("combinations that are not determined", COMBINATIONS, lost)] if lost else [])]
 
     def _told(self) -> str:
         change = f"rms {self.rms_before:.3g} to {self.rms_after:.3g}"
         return f"{brief(self.robot)}: {count_of(len(self.parameters), 'number')}, {change}"
+
+
+def _known(item: CalibratedParameter) -> list[Any]:
+    return [item.deviation, *item.interval] if item.interval else ["not determined", "", ""]
 
 
 def _listed(values: Array) -> list[float | None]:
@@ -290,19 +312,17 @@ def fitted(problem: CalibrationProblem, loss: str, apart: Sequence[int]) -> Cali
 
 def refuse_mixed_deviations(problem: CalibrationProblem) -> None:
     """Refuse quantities of several units, or priors, without deviations: nothing weighs them against each other."""
-    known = np.isfinite(problem.deviations) | ~problem.used
-    if not known.all() and (problem.prior > 0).any():
-        name = problem.labels[int(np.flatnonzero(~known.all(axis=0))[0])]
-        text = f"'{name}' has no deviation, and nothing weighs it against priors (tolerances)"
-        hint = "give a deviation to all measurements (deviation, rotation_deviation)"
-        raise InputError(text, key="columns", value=name, hint=hint)
+    given, priors = np.isfinite(problem.deviations), bool((problem.prior > 0).any())
+    known = given | ~problem.used
     units = {unit for unit, used in zip(problem.units, problem.used.T, strict=True) if used.any()}
-    if known.all() or (len(units) == 1 and not (np.isfinite(problem.deviations) & problem.used).any()):
+    if known.all() or (len(units) == 1 and not (given & problem.used).any() and not priors):
         return
     name = problem.labels[int(np.flatnonzero(~known.all(axis=0))[0])]
-    text = f"'{name}' has no deviation, and other measurements have one or another unit"
-    hint = "give a deviation to all measurements (deviation, rotation_deviation), or to none of one unit"
-    raise InputError(text, key="columns", value=name, hint=hint)
+    others = (
+        "nothing weighs it against priors (tolerances)" if priors else "other measurements have one or another unit"
+    )
+    hint = "give a deviation to all measurements (deviation, rotation_deviation), or to none of one unit without priors"
+    raise InputError(f"'{name}' has no deviation, and {others}", key="columns", value=name, hint=hint)
 
 
 def align_bases(problem: CalibrationProblem) -> Array:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.calibration.batch import Scene
+from parflex.calibration.batch import Scene, small_turn
 from parflex.checks import short_text
 from parflex.errors import InputError, did_you_mean
 from parflex.io import read_bytes, table_rows
@@ -114,30 +114,23 @@ class Measurements(Record):
 def read_tables(data: Any) -> tuple[dict[str, Array], list[str], str]:
     """Columns of one table or several, one below the other, as texts or numbers, with a name for each row."""
     sources = list(data) if isinstance(data, list | tuple) else [data]
-    tables: list[dict[str, Any]] = []
+    columns: dict[str, list[Any]] = {}
     rows: list[str] = []
     for source in sources:
         table = source if isinstance(source, Mapping) else _read_csv(source)
         count = len(next(iter(table.values()), ()))
+        if any(len(values) != count for values in table.values()):
+            raise InputError(
+                "the columns of the data have different lengths", key="data", hint="give one value per row"
+            )
+        for name in dict.fromkeys((*columns, *table)):
+            columns.setdefault(name, [""] * len(rows)).extend(table.get(name, [""] * count))
         stem = "" if isinstance(source, Mapping) or len(sources) == 1 else f"{Path(source).stem}:"
         rows += [f"{stem}{number}" for number in range(1, count + 1)]
-        tables.append({name: np.asarray(values) for name, values in table.items()})
     if not rows:
         raise InputError("the data have no rows", key="data", hint="give CSV files, or a dictionary of columns")
-    names = list(dict.fromkeys(name for table in tables for name in table))
-    parts = {
-        name: [
-            np.asarray(table[name]).astype(object) if name in table
-            else np.full(len(next(iter(table.values()), ())), "", dtype=object)
-            for table in tables
-        ]
-        for name in names
-    }  # fmt: skip
-    lengths = {len(values) for table in tables[:1] for values in table.values()}
-    if len(lengths) > 1:
-        raise InputError("the columns of the data have different lengths", key="data", hint="give one value per row")
     file = "" if isinstance(sources[0], Mapping) else str(sources[0])
-    return {name: np.concatenate(part) for name, part in parts.items()}, rows, file
+    return {name: np.array(values, dtype=object) for name, values in columns.items()}, rows, file
 
 
 def _read_csv(path: Any) -> dict[str, list[str]]:
@@ -374,12 +367,6 @@ class MapReader:
 
 
 # -- what the robot should have measured -----------------------------------------------------------------------------
-
-
-def small_turn(entries: Any) -> tuple[Any, Any, Any]:
-    """Rotation vector of a small turn, to first order."""
-    R = entries
-    return (R[2, 1] - R[1, 2]) / 2, (R[0, 2] - R[2, 0]) / 2, (R[1, 0] - R[0, 1]) / 2
 
 
 def base_pose(base: str, numbers: Mapping[str, Any]) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.calibration.batch import PoseBatch, Poses
+from parflex.calibration.batch import PoseBatch, Poses, small_turn
 from parflex.design.sensitivity import checked_keys
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexError, did_you_mean
@@ -193,8 +193,8 @@ def monte_carlo(
         R, P = batch.scene(robot, at).at.of(robot.tree.places[frame])
         places.append(batch.with_slopes([*P, *np.asarray(R).ravel()], len(at.q), 0)[0])
     moved = (places[0] - places[1])[good]
-    spin = np.einsum("pik,jk->pij", places[0][good][:, 3:].reshape(-1, 3, 3), places[1][0, 3:].reshape(3, 3))
-    turn = np.stack([spin[:, 2, 1] - spin[:, 1, 2], spin[:, 0, 2] - spin[:, 2, 0], spin[:, 1, 0] - spin[:, 0, 1]]) / 2
+    rotations = [rows[:, 3:].reshape(-1, 3, 3) for rows in places]
+    turn = np.stack(small_turn(np.einsum("pik,jk->ijp", rotations[0][good], rotations[1][0])))
     if not good.any():
         return {"samples": samples, "failed": samples}
     far = np.linalg.norm(moved[:, :3], axis=1)

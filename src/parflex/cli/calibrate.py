@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from parflex.cli.group import verb
-from parflex.cli.identification import _unsaved_option_warnings, _written
+from parflex.cli.identification import check_fit_target, fit_answer
 from parflex.cli.output import Answer, Table, written
 from parflex.errors import InputError
 
@@ -18,56 +18,31 @@ if TYPE_CHECKING:
     "calibrate linear-delta probes.csv --columns map.toml --vary constants.radius,constants.endstop_a --out mine.toml",
     "calibrate gough-stewart tracker.csv --columns map.toml --vary constants.radius --hold-out 1-5 --page report",
     "calibrate linear-delta --columns map.toml --vary constants.radius --plan 9 --over x=-0.1:0.1:9,y=-0.1:0.1:9",
+    of="calibrate",
 )
 def calibrate(
     robot: Robot,
     choice: dict[str, Any],
     *data: str,
-    vary: Any,
-    columns: str | None = None,
-    hold_out: str = "",
-    tolerances: Any = None,
-    loss: str = "linear",
-    about: str | None = None,
     plan: int | None = None,
     over: Any = None,
     seed: int = 0,
     out: str | None = None,
     page: str | None = None,
+    **options: Any,
 ) -> Answer:
     """Fit geometry of the robot file to measured poses, distances, contacts and passive sensors, or plan these."""
     if plan is not None:
-        return _planned(robot, data, vary, plan, {"columns": columns, "over": over, "tolerances": tolerances,
-                                                  "seed": seed}, out)  # fmt: skip
+        words = {word: options[word] for word in ("columns", "tolerances")} | {"over": over, "seed": seed}
+        return _planned(robot, data, options["vary"], plan, words, out)
     if not data:
         raise InputError("no measurements are given", key="data", hint="name CSV files, or plan poses with --plan N")
     from parflex import calibrate as calibrated
-    from parflex.identification.robot_update import check_robot_target
     from parflex.view.fit_report import write_calibration
 
-    if out:
-        check_robot_target(out, robot)
-    words = {"columns": columns, "tolerances": tolerances, "loss": loss, "about": about}
-    result = calibrated(robot, list(data), vary, hold_out, **words)
-    answer = {**result.as_dict(), "diagnostics": [*robot.diagnostics, *result.diagnostics]}
-    if out:
-        result.to_file(out)
-        answer["out"] = out
-        answer["diagnostics"] += _unsaved_option_warnings(choice)
-    if page:
-        answer["page"] = str(write_calibration(page, result))
-    rows: list[Any] = []
-    for name, item in result.parameters.items():
-        known: tuple[Any, str] = ("not determined", "")
-        if item.interval is not None:
-            known = (item.deviation, "{:.6g} ... {:.6g}".format(*item.interval))
-        rows.append((name, item.before, item.value, *known, item.unit))
-    head = ["number", "before", "value", "deviation", "95 %", "unit"]
-    tables: list[Table] = [(f"{robot.name}: calibrated numbers", head, rows), ("fit", ["", ""], result.figures)]
-    if result.undetermined:
-        lost = [(k + 1, name, w) for k, item in enumerate(result.undetermined) for name, w in item.items()]
-        tables.append(("not determined", ["combination", "number", "weight"], lost))
-    return Answer(answer, *tables, *_written(out, page))
+    check_fit_target(out, robot)
+    result = calibrated(robot, list(data), **options)
+    return fit_answer(result, result.tables, choice, out, page, write_calibration)
 
 
 def _planned(
@@ -94,31 +69,23 @@ def _planned(
         (f"{robot.name}: {count} poses", list(result.poses[0]), poses),
         ("expected deviations", ["number", "deviation"], numbers),
         ("over all candidates", ["", ""], tool),
+        written(out),
     ]
-    return Answer(answer, *tables, *written(out))
+    return Answer(answer, *tables)
 
 
 @verb(
     "studies",
     "tolerance linear-delta --keys constants.radius=1e-4,constants.arm_a=1e-4 --pose x=0.1,y=0,z=0.05",
     "tolerance linear-delta --keys constants.radius=1e-4 --map x=-0.1:0.1:9,y=-0.1:0.1:9 --figure budget.svg",
+    of="tolerance",
 )
-def tolerance(
-    robot: Robot,
-    *,
-    keys: Any,
-    pose: Any = None,
-    over: Any = None,
-    frame: str | None = None,
-    samples: int = 1000,
-    seed: int = 0,
-    figure: str | None = None,
-) -> Answer:
+def tolerance(robot: Robot, *, figure: str | None = None, **options: Any) -> Answer:
     """Error budget of a pose at fixed motors, by deviations of numbers of the robot file."""
     from parflex import tolerance as budget
     from parflex.view.fit_figure import draw_tolerance
 
-    result = budget(robot, keys, pose, over=over, frame=frame, samples=samples, seed=seed)
+    result = budget(robot, **options)
     if figure:
         draw_tolerance(result, figure)
     answer = {**result.as_dict(), "figure": figure, "diagnostics": [*robot.diagnostics, *result.diagnostics]}
@@ -130,4 +97,4 @@ def tolerance(
         random: dict[str, Any] = result.monte_carlo
         rows.append((f"{random['samples']} random robots", random.get("position", ""), random.get("rotation", ""), ""))
     head = ["number", "position (m)", "rotation (rad)", "share of the variance"]
-    return Answer(answer, (f"{robot.name}: error of {result.frame}", head, rows), *written(figure))
+    return Answer(answer, (f"{robot.name}: error of {result.frame}", head, rows), written(figure))

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     "time",
     "control 3rrr --working-mode +-+ --law ctc --reference circle:radius=0.1,time=2",
     "control 3rrr --law extended --reference circle:radius=0.05 --plant-set constants.distal=0.404 --json",
+    of="run_control",
+    omit=("breaks",),
 )
 def control(
     robot: Robot,
@@ -27,38 +29,15 @@ def control(
     plant: str | None = None,
     plant_set: tuple[str, ...] = (),
     plant_payload: Any = None,
-    time: float | None = None,
-    overshoot: float = 0.1,
-    peak_time: float = 0.1,
-    Kp: float | None = None,
-    Kv: float | None = None,
-    sample_time: float = 1e-3,
-    delay: int = 0,
-    noise: float = 0.0,
-    rate_noise: float = 0.0,
-    resolution: float = 0.0,
-    rates: str = "measured",
-    allocation: dict[str, Any],
-    seed: int = 0,
-    start: str = "motors",
-    step: float | None = None,
-    compensate: Any = "motor-inertia,springs",
-    without: Any = (),
-    stops: bool = False,
-    ignore_limits: bool = False,
-    reactions: bool = False,
     out: str | None = None,
+    **options: Any,
 ) -> Answer:
     """Simulate tracking of a reference under a control law; the plant may differ from the model of the law."""
-    options = {**locals(), **allocation}
     from parflex import run_control
 
-    for word in ("robot", "choice", "allocation", "plant", "plant_set", "plant_payload", "out"):
-        del options[word]
-    given = {word: value for word, value in options.items() if value is not None}
     simulated = _plant(choice, plant, plant_set, plant_payload)
-    with progress_line("controlling", time) as progress:
-        run = run_control(robot, plant=simulated, progress=progress, **given)
+    with progress_line("controlling", options["time"]) as progress:
+        run = run_control(robot, reference, law, plant=simulated, progress=progress, **options)
     answer: dict[str, Any] = {
         "errors": run.errors,
         "failure": None if run.ok else {"kind": run.failure, "why": run.why, "stopped_at": run.stopped_at},
@@ -123,7 +102,7 @@ def _tables(rows: list[dict[str, Any]], laws: Any) -> list[Table]:
             completed.append((share, law, row["compared"], *means))
             failed += [(share, law, kind, n) for kind, n in row["failures"][law].items()]
     head = ["off by", "law", "templates", "ISE", "IAE", "ITAE", "max"]
-    tables: list[Table] = [("means over templates that all laws complete", head, completed)]
-    if failed:
-        tables.append(("failed, excluded from means", ["off by", "law", "failure", "templates"], failed))
-    return tables
+    return [
+        ("means over templates that all laws complete", head, completed),
+        ("failed, excluded from means", ["off by", "law", "failure", "templates"], failed),
+    ]

@@ -44,28 +44,15 @@ def response(robot: Divided, case: LoadCase, name: str, *, pose: Any = None) -> 
     "studies",
     "sensitivities navaro --response frequency:1 --to constants.bar,sections.link.Iz --pose pose-3",
     "sensitivities dualemps --response deflection:P.x --to constants.blade --wrench P=10,0,0",
+    of="sensitivities",
+    omit=("samples", "seed"),
 )
-def sensitivities(
-    robot: Divided,
-    case: LoadCase,
-    *,
-    response: str,
-    keys: Any,
-    pose: Any = None,
-    poses: Any = None,
-    velocity: Any = None,
-    acceleration: Any = None,
-    tolerances: Any = None,
-    statistic: str = "mean",
-    figure: str | None = None,
-) -> Answer:
+def sensitivities(robot: Divided, case: LoadCase, *, figure: str | None = None, **options: Any) -> Answer:
     """Exact derivatives of a response by numbers of the robot file; the pose stays, joints follow."""
     from parflex import draw_sensitivities
     from parflex import sensitivities as derivatives
 
-    motion = {"poses": poses, "velocity": velocity, "acceleration": acceleration}
-    spread = {"tolerances": tolerances, "statistic": statistic}
-    result = derivatives(robot, response, keys, pose, **motion, **spread, load_case=case)
+    result = derivatives(robot, load_case=case, **options)
     if figure:
         draw_sensitivities(result, figure)
     answer = {**result.as_dict(), "figure": figure, "diagnostics": robot.diagnostics}
@@ -94,6 +81,8 @@ def optimise(file: str, *, out: str) -> Answer:
         (entry["name"], entry["value"], entry["limit"], "yes" if entry["active"] else "", entry["multiplier"])
         for entry in result.constraints
     ]
+    points = [(*entry["objectives"].values(), *entry["variables"].values()) for entry in result.front or ()]
+    objectives = result.front[0]["objectives"] if result.front else ()
     tables: list[Table] = [
         (
             f"{result.status}: {result.message}",
@@ -106,12 +95,9 @@ def optimise(file: str, *, out: str) -> Answer:
             [(key, *(entry[word] for word in words)) for key, entry in result.variables.items()],
         ),
         ("limits", ["of", "value", "limit", "active", "multiplier"], limits),
+        ("Pareto front", [*objectives, *result.variables], points),
+        ("files", ["", "path"], [("robot", result.robot_file), ("page", page)]),
     ]
-    if result.front:
-        head = [*result.front[0]["objectives"], *result.variables]
-        points = [(*entry["objectives"].values(), *entry["variables"].values()) for entry in result.front]
-        tables.append(("Pareto front", head, points))
-    tables.append(("files", ["", "path"], [("robot", result.robot_file), ("page", page)]))
     answer = {**result.as_dict(), "page": page, "diagnostics": result.diagnostics}
     return Answer(answer, *tables, code=1 if result.status == "infeasible" else 0)
 
@@ -139,24 +125,17 @@ def sweep(file: str, *, out: str, jobs: int | None = None, cluster: str | None =
     "map navaro --over x=-0.1:0.1:40,y=-0.1:0.1:40 --fixed rz=0.2 --out map.npz",
     "map dualemps --over 11=-0.1:0.1:9 --response stiffness:x --out map.npz",
     name="map",
+    of="frequency_map",
 )
 def map_command(
     robot: Divided,
     *,
     over: Any,
     out: str,
-    fixed: Any = None,
-    modes: int | None = None,
-    responses: tuple[str, ...] = (),
-    lock: Any = "actuators",
-    about: str | None = None,
-    wrench: Any = None,
-    threads: int | None = None,
-    cluster: str | None = None,
-    ignore_limits: bool = False,
-    no_csv: bool = False,
     lowest_over: Any = (),
     figure: str | None = None,
+    csv: bool = True,
+    **options: Any,
 ) -> Answer:
     """Natural frequencies over a grid of poses; run it again to go on where it stopped."""
     from parflex import draw_map, frequency_map
@@ -164,11 +143,9 @@ def map_command(
     from parflex.view.map_figure import draw_panels, scalars
 
     _check_lowest_over([name for name, *_ in over], lowest_over)
-    words: dict[str, Any] = {"about": about, "wrench": wrench, "threads": threads, "csv": not no_csv}
-    words |= {"cluster": cluster, "ignore_limits": ignore_limits, "responses": list(responses)}
     with progress_line("map") as progress:
-        result = frequency_map(robot, over, fixed or {}, modes, lock, out, progress, **words)
-    answer = _map_answer(result, out, no_csv, robot.diagnostics)
+        result = frequency_map(robot, over, out=out, csv=csv, progress=progress, **options)
+    answer = _map_answer(result, out, csv, robot.diagnostics)
     drawn = result.lowest_over(lowest_over) if lowest_over else result
     if lowest_over and (drawn.status == OK).any():
         answer["lowest"] = _lowest(drawn)
@@ -198,13 +175,13 @@ def _check_lowest_over(names: list[str], left_out: Sequence[str]) -> None:
         raise InputError("an axis must remain", key="lowest-over", value=",".join(left_out), hint="name fewer axes")
 
 
-def _map_answer(result: Any, out: str, no_csv: bool, diagnostics: Sequence[Diagnostic]) -> dict[str, Any]:
+def _map_answer(result: Any, out: str, csv: bool, diagnostics: Sequence[Diagnostic]) -> dict[str, Any]:
     from parflex.maps.continuation import OK, OUTSIDE, SINGULAR, UNREACHABLE
 
     first = span(result.frequencies[result.status == OK][:, :1], "Hz")
     return {
         "out": out,
-        "csv": None if no_csv else str(Path(out).with_suffix(".csv")),
+        "csv": str(Path(out).with_suffix(".csv")) if csv else None,
         "cells": int(result.status.size),
         "computed": result.computed,
         "ok": result.count(OK),
@@ -215,7 +192,7 @@ def _map_answer(result: Any, out: str, no_csv: bool, diagnostics: Sequence[Diagn
         "lowest_hz": first["lowest"],
         "highest_hz": first["highest"],
         "method": result.method,
-        "solved_in_full": result.solved_in_full,
+        "fallbacks": result.fallbacks,
         "largest_difference_hz": result.largest_difference,
         "responses": {name: span(values, result.units[name]) for name, values in result.responses.items()},
         "diagnostics": diagnostics,

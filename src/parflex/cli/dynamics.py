@@ -15,26 +15,18 @@ if TYPE_CHECKING:
 ACCELERATION_UNITS = "m/s2 or rad/s2"
 
 
-@verb("dynamics", "inverse delta --pose z=-0.45 --velocity x=1 --acceleration z=5 --payload 0.2,0,0,0")
-def inverse(
-    robot: Robot,
-    *,
-    pose: Any = None,
-    velocity: Any = None,
-    acceleration: Any = None,
-    without: Any = (),
-    wrench: Any = None,
-    state_file: str | None = None,
-    allocation: dict[str, Any],
-    ignore_limits: bool = False,
-    reactions: bool = False,
-) -> Answer:
+@verb(
+    "dynamics",
+    "inverse delta --pose z=-0.45 --velocity x=1 --acceleration z=5 --payload 0.2,0,0,0",
+    of="parflex.dynamics.dynamics:inverse_dynamics",
+    omit=("form",),
+)
+def inverse(robot: Robot, *, state_file: str | None = None, **options: Any) -> Answer:
     """Efforts of the motors in a motion of the end effector or of joints."""
     from parflex.dynamics.dynamics import inverse_dynamics
 
-    choice = {"without": without, "reactions": reactions, "ignore_limits": ignore_limits, **allocation}
-    with state_of(state_file, pose=pose, velocity=velocity, acceleration=acceleration, wrench=wrench) as state:
-        result = inverse_dynamics(robot, **state, **choice)
+    with state_of(state_file, options) as given:
+        result = inverse_dynamics(robot, **given)
     answer = {
         "efforts": result.efforts,
         "elastic_accelerations": result.elastic_accelerations,
@@ -48,23 +40,17 @@ def inverse(
     return _answer(answer, ("efforts", columns, rows), result)
 
 
-@verb("dynamics", "direct gough-stewart --effort leg1.3=800,leg2.3=700 --wrench platform=0,0,-100")
-def direct(
-    robot: Robot,
-    *,
-    pose: Any = None,
-    velocity: Any = None,
-    effort: Any = None,
-    without: Any = (),
-    wrench: Any = None,
-    state_file: str | None = None,
-    reactions: bool = False,
-) -> Answer:
+@verb(
+    "dynamics",
+    "direct gough-stewart --effort leg1.3=800,leg2.3=700 --wrench platform=0,0,-100",
+    of="parflex.dynamics.dynamics:forward_dynamics",
+)
+def direct(robot: Robot, *, state_file: str | None = None, **options: Any) -> Answer:
     """Accelerations under efforts of the motors."""
     from parflex.dynamics.dynamics import forward_dynamics
 
-    with state_of(state_file, pose=pose, velocity=velocity, effort=effort, wrench=wrench) as state:
-        result = forward_dynamics(robot, **state, without=without, reactions=reactions)
+    with state_of(state_file, options) as given:
+        result = forward_dynamics(robot, **given)
     answer = {"accelerations": _accelerations(result)}
     if result.elastic_accelerations:
         answer["elastic_accelerations"] = result.elastic_accelerations
@@ -74,16 +60,14 @@ def direct(
 def _answer(answer: dict[str, Any], table: Table, result: Any) -> Answer:
     """Add what both models report: free motions, elements, diagnostics, reactions."""
     title, columns, values = table
-    tables: list[Table] = [(title, columns, output.rounded(values))]
-    if result.free:
-        answer["free"] = result.free
-        rows = output.rounded(result.free.items())
-        tables.append(("accelerations of what moves freely", ["", ACCELERATION_UNITS], rows))
-    if result.elements:
-        answer["elements"] = result.elements
-        words = ("length", "rate", "force")
-        rows = [(name, *(element[word] for word in words)) for name, element in result.elements.items()]
-        tables.append(("elements", ["", *words], rows))
+    words = ("length", "rate", "force")
+    elements = [(name, *(element[word] for word in words)) for name, element in (result.elements or {}).items()]
+    tables: list[Table] = [
+        (title, columns, output.rounded(values)),
+        ("accelerations of what moves freely", ["", ACCELERATION_UNITS], output.rounded((result.free or {}).items())),
+        ("elements", ["", *words], elements),
+    ]
+    answer |= {word: value for word, value in (("free", result.free), ("elements", result.elements)) if value}
     answer["diagnostics"] = result.diagnostics
     if result.reactions is not None:
         answer["reactions"] = result.reactions
@@ -115,13 +99,10 @@ def _reaction_tables(reactions: Any) -> list[Table]:
             (f"{name} *" if reaction["undetermined"] else name, *reaction["force"], *reaction["moment"])
             for name, reaction in reactions[kind].items()
         ]
-        if rows:
-            legend = ", *: undetermined" if any(entry["undetermined"] for entry in reactions[kind].values()) else ""
-            tables.append((f"reactions in {kind}{legend}", columns, output.rounded(rows)))
+        legend = ", *: undetermined" if any(entry["undetermined"] for entry in reactions[kind].values()) else ""
+        tables.append((f"reactions in {kind}{legend}", columns, output.rounded(rows)))
     gears = [
         (name, reaction["effort"], "yes" if reaction["undetermined"] else "")
         for name, reaction in reactions.get("couplings", {}).items()
     ]
-    if gears:
-        tables.append(("efforts of couplings", ["", "N or N m", "undetermined"], gears))
-    return tables
+    return [*tables, ("efforts of couplings", ["", "N or N m", "undetermined"], gears)]

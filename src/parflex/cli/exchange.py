@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from parflex.checks import one_of
 from parflex.cli.group import verb
-from parflex.cli.output import Answer, Table
+from parflex.cli.output import Answer
 from parflex.diagnostics import read_diagnostics
 from parflex.errors import InputError
 
@@ -32,45 +33,26 @@ IMPORT_NOTE = (
     "export mjcf delta -o delta.xml",
     "export urdf gough-stewart -o hexapod.urdf",
     note=EXPORT_NOTE,
+    of="export_fmu",
 )
-def export(
-    format_name: str,
-    robot: Robot,
-    *,
-    out: str,
-    fmi: int | None = None,
-    kind: str | None = None,
-    drive: str | None = None,
-    method: str | None = None,
-    step: float | None = None,
-    platforms: str | None = None,
-    frames: Any = None,
-    wrench_frames: Any = None,
-    pose: Any = None,
-    independent: Any = None,
-    parameters: Any = None,
-    law: str | None = None,
-    model: str | None = None,
-    coordinates: str | None = None,
-    without: Any = None,
-) -> Answer:
+def export(format_name: str, robot: Robot, *, out: str, **options: Any) -> Answer:
     """Write a robot as a file for other programs."""
-    given = {word: value for word, value in locals().items() if value not in (None, [])}
     from parflex import export_fmu, export_mjcf, export_urdf
 
-    for word in ("format_name", "robot", "out"):
-        del given[word]
     one_of(format_name, FORMATS, "format")
     answer: dict[str, Any]
     if format_name == "fmu":
-        fmu = export_fmu(robot, out, **given)
+        fmu = export_fmu(robot, out, **options)
         answer = {"file": fmu.file, "platforms": list(fmu.platforms), "variables": list(fmu.variables)}
         kinds = [variable["causality"] for variable in fmu.variables]
         rows: list[Any] = [("file", fmu.file), ("platforms", ", ".join(fmu.platforms))]
         rows += [(f"{word}s", kinds.count(word)) for word in ("input", "output", "parameter", "local") if word in kinds]
         notes = fmu.notes
     else:
-        for word, value in given.items():
+        default = inspect.signature(export_fmu).parameters
+        for word, value in options.items():
+            if value == default[word].default:
+                continue
             key = word.replace("_", "-")
             text = f"a file of the format '{format_name}' has no {key}"
             raise InputError(text, key=key, value=str(value), hint=f"leave out --{key}")
@@ -107,8 +89,5 @@ def import_command(
     }
     rows = [("file", imported.file), ("joints", ", ".join(imported.joints)), ("closures", ", ".join(imported.closures))]
     rows.append(("check", "ok" if ok else imported.check["error"]["message"]))
-    tables: list[Table] = [("", ["", ""], rows)]
-    if answer["dropped"]:
-        dropped = [entry.values() for entry in answer["dropped"]]
-        tables.append(("not carried over", ["kind", "name", "why"], dropped))
-    return Answer(answer, *tables, code=0 if ok else 1)
+    dropped = ("not carried over", ["kind", "name", "why"], [entry.values() for entry in answer["dropped"]])
+    return Answer(answer, ("", ["", ""], rows), dropped, code=0 if ok else 1)

@@ -1,15 +1,18 @@
 """The group of all commands, and the decorator that makes a command from the signature of a function.
 
-Positional parameters are arguments and keyword-only ones are options. Metavar, help and reader of an option stand in
-`vocabulary`; its type, its default and whether it is required follow from the signature. `robot` is loaded before the
-function runs; `case`, `allocation` and `choice` stand for several options at once.
+Positional parameters are arguments and keyword-only ones are options; `**options` are the other arguments of the
+public function that the decorator names. Metavar, help and reader of an option stand in `vocabulary`; its type, its
+default and whether it is required follow from the signature. `robot` is loaded before the function runs; `case` and
+`choice` stand for several options at once.
 """
 
 from __future__ import annotations
 
 import inspect
+import pkgutil
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +21,13 @@ import click
 from parflex import __version__
 from parflex.api import WORDS
 from parflex.cli import output
-from parflex.cli.vocabulary import ALLOCATION, CASE, LOAD, Option, load_case, open_robot, option_of
+from parflex.cli.vocabulary import CASE, LOAD, OBJECTS, Option, load_case, open_robot, option_of
 from parflex.errors import nearest
 from parflex.io import refuse_overwrite
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 OUTPUTS = {"--out", "--record", "--page", "--report", "--figure", "--convergence"}  # options that name what is written
-GROUPS = {"robot": LOAD, "case": CASE, "allocation": ALLOCATION, "choice": ()}
+GROUPS = {"robot": LOAD, "case": CASE, "choice": ()}
 TASKS = ("model", "dynamics", "vibration", "time", "studies", "files")
 EXAMPLES = """
 \b
@@ -55,9 +58,36 @@ UNNAMED |= dict.fromkeys(("rigid", "as_json"), _keyword(False, "bool"))
 
 
 class Command(click.Command):
-    """A command that refuses to write over a file that it reads."""
+    """A command that calls a function with the values of its options, and refuses to write over a file that it reads.
 
-    task = "files"
+    Its parameters are made when it is used: signatures of public functions need NumPy, and the help of all commands
+    starts without it.
+    """
+
+    def __init__(
+        self, name: str, task: str, function: Callable[..., Any], of: str, omit: Sequence[str], **words: Any
+    ) -> None:
+        super().__init__(name, callback=self._run, help=inspect.getdoc(function), **words)
+        self.task, self.function, self.of, self.omit = task, function, of, {*omit}
+        del self.params
+
+    @cached_property
+    def params(self) -> list[click.Parameter]:  # type: ignore[override]
+        """Arguments and options."""
+        return [*_parameters(str(self.name), self.arguments)]
+
+    @cached_property
+    def arguments(self) -> dict[str, inspect.Parameter]:
+        """Parameters of the function, with those of the public function in place of `**options`."""
+        names = dict(inspect.signature(self.function).parameters)
+        if self.of:
+            del names["options"]
+            taken = {*names, *self.omit, *(CASE if "case" in names else ())}
+            public = inspect.signature(pkgutil.resolve_name(self.of if ":" in self.of else f"parflex:{self.of}"))
+            for name, parameter in public.parameters.items():
+                if name not in taken and WORDS[name].kind not in OBJECTS:
+                    names[name] = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        return names
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -78,6 +108,30 @@ class Command(click.Command):
                 refuse_overwrite(option_values[name], inputs, key)
         return super().invoke(ctx)
 
+    def _run(self, **values: Any) -> int:
+        """Read the values of a command line, load the robot, call the function and print its answer."""
+        names, as_json = self.arguments, values["as_json"]
+        given = {name: _read(str(self.name), name, value, names.get(name)) for name, value in values.items()}
+        arguments = {name: given[name] for name in names if name in given}
+        if "case" in names:
+            arguments["case"] = load_case({name: given[name] for name in CASE})
+        if "robot" in names:
+            choice = {name: given[name] for name in _members(names["robot"])}
+            if "choice" in names:
+                arguments["choice"] = {"robot": values["robot"], **choice}
+            arguments["robot"] = open_robot(values["robot"], **choice)
+        places: list[Any] = []
+        for name, parameter in names.items():
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                places += arguments.pop(name) or ()
+            elif parameter.kind is not parameter.KEYWORD_ONLY and name in arguments:
+                places.append(arguments.pop(name))
+        answer = self.function(*places, **arguments)
+        if not isinstance(answer, output.Answer):
+            return answer or 0
+        output.print_result(answer.values, as_json, *answer.tables)
+        return answer.code
+
 
 def _words(value: Any) -> list[str]:
     """Return the values of an option or argument, which may be repeated."""
@@ -93,8 +147,6 @@ def _is_file(word: str) -> bool:
 
 class CommandGroup(click.Group):
     """The verbs by task; a misspelt one is answered with the nearest, which click does by itself only since 8.4."""
-
-    command_class = Command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -124,34 +176,29 @@ def cli() -> None:
     """
 
 
-def verb(task: str, *examples: str, name: str | None = None, note: str = "") -> Callable[[Callable[..., Any]], Any]:
-    """Add a command for a function that returns an `Answer`, or None if it prints by itself."""
+def verb(
+    task: str, *examples: str, name: str | None = None, note: str = "", of: str = "", omit: Sequence[str] = ()
+) -> Callable[[Callable[..., Any]], Any]:
+    """Add a command for a function that returns an `Answer`, or None if it prints by itself.
+
+    Its `**options` are the arguments of the public function `of` that it does not name itself, without those of `omit`.
+    """
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        word = name or function.__name__
-        signature = inspect.signature(function)
         title = "Examples" if len(examples) > 1 else "Example"
         epilog = f"\b\n{title}:\n" + "\n".join(f"  parflex {example}" for example in examples)
-        command = Command(
-            word,
-            params=[*_parameters(word, signature)],
-            callback=lambda **values: _run(word, function, signature, values),
-            help=inspect.getdoc(function),
-            epilog=f"{epilog}\n\n{note}" if note else epilog,
-        )
-        command.task = task
-        cli.add_command(command)
+        epilog = f"{epilog}\n\n{note}" if note else epilog
+        cli.add_command(Command(name or function.__name__, task, function, of, omit, epilog=epilog))
         return function
 
     return add
 
 
-def _parameters(verb: str, signature: inspect.Signature) -> Iterator[click.Parameter]:
+def _parameters(verb: str, names: dict[str, inspect.Parameter]) -> Iterator[click.Parameter]:
     """Yield the parameters of a command."""
-    names = signature.parameters
     for name, parameter in names.items():
         positional = parameter.kind is not parameter.KEYWORD_ONLY
-        if positional and name not in ("case", "allocation", "choice"):
+        if positional and name not in ("case", "choice"):
             yield _argument(verb, parameter)
         for member in _members(parameter) if name in GROUPS else () if positional else (name,):
             yield _option(verb, member, names.get(member, UNNAMED.get(member, UNNAMED[""])))
@@ -180,16 +227,21 @@ def _option(verb: str, name: str, parameter: inspect.Parameter) -> click.Option:
     choices: dict[str, Any] = {"help": _help(entry, name), "metavar": entry.metavar, "required": required}
     flags = [*entry.flags, name] if entry.flags else [f"--{name.replace('_', '-')}", name]
     if "bool" in kind:
-        if default is None:
-            flags[0] += f"/--no-{flags[0][2:]}"
+        if default is not False:  # on, or chosen by the function
+            flags[0] = f"{flags[0]}/--no-{flags[0][2:]}"
         return click.Option(flags, is_flag=True, default=default, help=choices["help"])
     if entry.many:
         return click.Option(flags, multiple=True, **choices)
     if entry.read is None and kind.startswith(("int", "float")):
         choices["type"] = int if kind.startswith("int") else float
     if not required and default not in (None, "", ()):
-        choices |= {"default": default, "show_default": True}
+        choices |= {"default": default if entry.read is None else _text(default), "show_default": True}
     return click.Option(flags, **choices)
+
+
+def _text(default: Any) -> str:
+    """Return a default as an option has it."""
+    return ",".join(default) if isinstance(default, (list, tuple)) else str(default)
 
 
 def _help(entry: Option, name: str) -> str:
@@ -204,36 +256,9 @@ def _help(entry: Option, name: str) -> str:
     return f"{text} ({word.unit}){mark}{default}."
 
 
-def _run(verb: str, function: Callable[..., Any], signature: inspect.Signature, values: dict[str, Any]) -> int:
-    """Read the values of a command line, load the robot, call the function and print its answer."""
-    names, as_json = signature.parameters, values["as_json"]
-    given = {name: _read(verb, name, value, names.get(name)) for name, value in values.items()}
-    arguments = {name: given[name] for name in names if name in given}
-    if "case" in names:
-        arguments["case"] = load_case({name: given[name] for name in CASE})
-    if "allocation" in names:
-        arguments["allocation"] = {name: given[name] for name in ALLOCATION if given[name] is not None}
-    if "robot" in names:
-        choice = {name: given[name] for name in _members(names["robot"])}
-        if "choice" in names:
-            arguments["choice"] = {"robot": values["robot"], **choice}
-        arguments["robot"] = open_robot(values["robot"], **choice)
-    places: list[Any] = []
-    for name, parameter in names.items():
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            places += arguments.pop(name) or ()
-        elif parameter.kind is not parameter.KEYWORD_ONLY and name in arguments:
-            places.append(arguments.pop(name))
-    answer = function(*places, **arguments)
-    if not isinstance(answer, output.Answer):
-        return answer or 0
-    output.print_result(answer.values, as_json, *answer.tables)
-    return answer.code
-
-
 def _read(verb: str, name: str, value: Any, parameter: inspect.Parameter | None) -> Any:
     """Return the value of an option as its reader gives it; nothing given is the default of the signature."""
     entry = option_of(verb, name)
     if value is None or value == ():
         return None if parameter is None or parameter.default is parameter.empty else parameter.default
-    return value if entry.read is None else entry.read(value)
+    return value if entry.read is None else entry.read(value, name.replace("_", "-"))

@@ -42,16 +42,16 @@ PROGRESS_LINE_INTERVAL = 30.0  # s
 
 
 class Answer:
-    """What a command answers: values for JSON, tables for people, and the exit code."""
+    """What a command answers: values for JSON, tables for people but for those without rows, and the exit code."""
 
     def __init__(self, values: Mapping[str, Any], *tables: Table, code: int = 0) -> None:
-        self.values, self.tables, self.code = {**values}, tables, code
+        listed = [(title, columns, list(rows)) for title, columns, rows in tables]
+        self.values, self.tables, self.code = {**values}, [table for table in listed if table[2]], code
 
 
-def written(*files: Any) -> list[Table]:
-    """Return the table of the files that were written, if there are any."""
-    rows = [(str(file),) for file in files if file]
-    return [("", ["written"], rows)] if rows else []
+def written(*files: Any) -> Table:
+    """Return the table of the files that were written."""
+    return "", ["written"], [(str(file),) for file in files if file]
 
 
 def interrupted(result: Any, resumable: Any = True) -> int:
@@ -140,10 +140,9 @@ def as_options(hint: str, of_file: bool = False) -> str:
 
     In a hint about a robot file (`of_file`) words are keys of that file.
     """
-    from parflex.cli.group import cli
+    from parflex.cli.vocabulary import flags_by_word
 
-    options = [each for command in cli.commands.values() for each in command.params if isinstance(each, click.Option)]
-    flags = {str(each.name): max(each.opts, key=len) for each in options}
+    flags = flags_by_word()
 
     def option(match: re.Match[str]) -> str:
         word, value = match["word"], match["value"]

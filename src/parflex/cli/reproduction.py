@@ -51,7 +51,7 @@ def reproduce(
         _print_tables(checks)
     rows = [(verdict.replace("-", " "), str(count)) for verdict, count in answer["totals"].items()]
     differs = any(check.status == DIFFERS for check in checks)
-    return Answer(answer, ("all", ["verdict", "numbers"], rows), *output.written(written), code=int(differs))
+    return Answer(answer, ("all", ["verdict", "numbers"], rows), output.written(written), code=int(differs))
 
 
 def _print_tables(checks: list[Check]) -> None:

@@ -48,9 +48,8 @@ def info(robot: Divided, *, saving: bool = False) -> Answer:
     numbers = [(key.replace("_", " "), value) for key, value in answer.items() if isinstance(value, int)]
     numbers += [(f"{key.replace('_', ' ')}, motors locked", value) for key, value in answer["locked"].items()]
     names = [(key.replace("_", " "), value) for key, value in answer["names"].items() if value]
-    tables: list[Table] = [(robot.name, ["", "count"], numbers), ("names", ["", ""], names)]
-    tables += [("couplings", ["", ""], list(answer["couplings"].items()))] * bool(answer["couplings"])
-    return Answer(answer, *tables, *reduced)
+    couplings = ("couplings", ["", ""], answer["couplings"].items())
+    return Answer(answer, (robot.name, ["", "count"], numbers), ("names", ["", ""], names), couplings, *reduced)
 
 
 def _reduced(robot: Robot, answer: dict[str, Any], saving: bool) -> list[Table]:
@@ -65,7 +64,7 @@ def _reduced(robot: Robot, answer: dict[str, Any], saving: bool) -> list[Table]:
         answer["saving"] = saving_of(robot)
         rows = [(key, *(answer["saving"][word][key] for word in ("reduced", "full"))) for key in SAVING_QUANTITIES]
         tables.append(("direct model", ["", "reduced", "all elements"], rows))
-    return tables if answer["reduction"] else []
+    return tables
 
 
 def _reductions(robot: Robot) -> list[dict[str, Any]]:
@@ -104,12 +103,11 @@ def check(robot: Robot, *, strict: bool = False) -> Answer:
     freedoms = counts(robot)["degrees_of_freedom"]
     rows = [("file", robot.file), ("degrees of freedom", freedoms), ("motors", len(robot.actuated)), ("ok", "yes")]
     superelements = {link.name: link.body.found.as_dict() for link in robot.tree.links if link.body.found is not None}
-    if not superelements:
-        return Answer(answer, ("", ["", ""], rows))
+    answer |= {"superelements": superelements} if superelements else {}
     head = ["", "mass (kg)", "rigid residual", "rigid (Hz)", "lowest elastic (Hz)"]
     keys = ("mass", "rigid_residual", "rigid_hz", "lowest_hz")
     found = [[name, *(entry[key] for key in keys)] for name, entry in superelements.items()]
-    return Answer(answer | {"superelements": superelements}, ("", ["", ""], rows), ("super-elements", head, found))
+    return Answer(answer, ("", ["", ""], rows), ("super-elements", head, found))
 
 
 @verb("model", "draw 3rrr --pose x=0.05,y=0.1,theta_deg=10 -o robot.svg")
@@ -120,7 +118,7 @@ def draw(robot: Robot, *, pose: Any = None, frames: Any = (), out: str) -> Answe
 
     configuration = configure(robot, pose)
     draw_robot(robot, configuration, out, frames=frames)
-    return Answer({"file": out, "diagnostics": configuration.diagnostics}, *output.written(out))
+    return Answer({"file": out, "diagnostics": configuration.diagnostics}, output.written(out))
 
 
 @verb("model", "new my-robot > my-robot.toml")
@@ -168,15 +166,14 @@ def pose(robot: Robot, *, pose: Any = None, frames: Any = (), ignore_limits: boo
         "diagnostics": configuration.diagnostics,
     }
     conditions = [*condition.legs.items(), ("platform, motors locked", condition.platform)]
+    elements = element_values(configuration)
+    answer |= {"elements": elements} if elements else {}
     tables: list[Table] = [
         ("joints", ["coordinate", "value"], values.items()),
         ("frames", ["frame", "x", "y", "z"], [(name, *place["position"]) for name, place in places.items()]),
         ("condition numbers", ["", "value"], [*conditions, ("closures", condition.closures)]),
+        ("elements", ["", "length"], [(name, entry["length"]) for name, entry in (elements or {}).items()]),
     ]
-    stretched = element_values(configuration)
-    if stretched:
-        answer["elements"] = stretched
-        tables.append(("elements", ["", "length"], [(name, entry["length"]) for name, entry in stretched.items()]))
     return Answer(answer, *tables)
 
 

@@ -24,20 +24,18 @@ MOTION_WORDS = ("way", "velocity", "acceleration")
     "time",
     "motion dualemps circle --time 5 --out circle.csv",
     "motion dualemps square --time-optimal --effort-limit 100 --out fast.csv",
+    of="plan_motion",
+    omit=("motion", "breaks"),
 )
 def motion(
     robot: Robot,
     given: str,
     *,
-    time: float | None = None,
     step: float = 1e-3,
     time_optimal: bool = False,
-    effort_limit: Any = None,
-    velocity_limit: Any = None,
-    acceleration_limit: Any = None,
-    ignore_limits: bool = False,
     out: str | None = None,
     figure: str | None = None,
+    **options: Any,
 ) -> Answer:
     """Plan a motion of the motors: table, largest velocities and accelerations, time-optimal law."""
     from parflex import draw_timing, plan_motion
@@ -45,9 +43,8 @@ def motion(
     from parflex.trajectories.motions import with_time_law
 
     number(step, "step", above=0.0, example=0.001)
-    limits = {"effort_limit": effort_limit, "velocity_limit": velocity_limit, "acceleration_limit": acceleration_limit}
-    requested_motion = with_time_law(robot, given) if time_optimal else given
-    plan = plan_motion(robot, requested_motion, time, **limits, ignore_limits=ignore_limits)
+    time = options["time"]
+    plan = plan_motion(robot, with_time_law(robot, given) if time_optimal else given, **options)
     if figure is not None and plan.timing is None:
         raise InputError("only a time-optimal motion has such a picture", key="figure", hint="add --time-optimal")
     columns = plan.table(step, time)
@@ -68,58 +65,36 @@ def motion(
         if figure is not None:
             draw_timing(plan, figure)
             written.append(figure)
-    return Answer(answer, *tables, *output.written(*written))
+    return Answer(answer, *tables, output.written(*written))
 
 
 @verb(
     "time",
     "simulate dualemps --motion square --time 12.5 --without friction --out run.csv",
     "simulate rx90 --time 2 --effort 1=1,2=-40 --method dopri5 --out run.npz",
+    of="simulate",
+    omit=("breaks",),
 )
 def simulate(
     robot: Divided,
     *,
-    motion: str | None = None,
     time: float,
-    step: float | None = None,
-    out_step: float | None = None,
-    method: str | None = None,
-    tolerance: float | None = None,
-    check_steps: bool | None = None,
-    radius: float = 0.8,
-    without: Any = (),
-    drive: str = "motors",
-    start: str | None = None,
-    pose: Any = None,
     velocity: Any = None,
-    effort: Any = None,
-    wrench: Any = None,
-    allocation: dict[str, Any],
-    friction_width: float | None = None,
-    outputs: Any = None,
-    reactions: bool = False,
-    stops: bool = False,
-    ignore_limits: bool = False,
-    frames: Any = None,
     low_pass: float | None = None,
-    converge: float | None = None,
     convergence: str | None = None,
     out: str,
+    **options: Any,
 ) -> Answer:
     """Move a robot in time and write named time series."""
-    options = {**locals(), **allocation}
     from parflex import simulate as run_simulation
 
-    check_convergence(converge, convergence)
+    check_convergence(options["converge"], convergence)
     if low_pass is not None and not 0 < low_pass < math.inf:  # the rest is seen when the rows are there
         raise InputError("a cut-off is a positive frequency", key="low-pass", value=low_pass, hint="give e.g. 100")
-    for word in ("robot", "allocation", "low_pass", "convergence", "out"):
-        del options[word]
     if velocity is not None:
-        options["start"] = {"pose": options.pop("pose"), "positions": start, "velocity": options.pop("velocity")}
-    given = {word: value for word, value in options.items() if value is not None}
+        options["start"] = {"pose": options.pop("pose"), "positions": options["start"], "velocity": velocity}
     with progress_line("simulating", time) as progress:
-        run = run_simulation(robot, progress=progress, **given)
+        run = run_simulation(robot, time=time, progress=progress, **options)
     if low_pass is not None and run.status == "ok":
         run = _with_filtered_accelerations(run, low_pass)
     written = [str(file) for file in [*run.save(out), *draw_convergence(run, convergence)]]
@@ -127,7 +102,7 @@ def simulate(
     others = [each for each in run.diagnostics if each.code not in ("stopped", "interrupted")]
     answer["diagnostics"] = [*robot.diagnostics, *others, *_status_warnings(run)]
     done = run.status == "ok" and run.summary.get("converged", True)
-    tables = [("run", ["", "value"], _rows(run.summary)), *_tables(run.summary), *output.written(*written)]
+    tables = [("run", ["", "value"], _rows(run.summary)), *_tables(run.summary), output.written(*written)]
     return Answer(answer, *tables, code=0 if done else 1)
 
 
@@ -154,29 +129,22 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _tables(summary: dict[str, Any]) -> list[Table]:
-    """Return stops that were met, joints that stuck, the largest stress, and the largest reactions."""
-    tables: list[Table] = []
-    if "refinement" in summary:
-        words = ("elements", "coordinates", "change", "seconds")
-        rows: list[Any] = [
-            ["" if entry[word] is None else entry[word] for word in words] for entry in summary["refinement"]
-        ]
-        tables.append(("refinement", ["elements in each of the file", *words[1:]], rows))
-    if summary.get("sticks"):
-        tables.append(("sticks", ["joint", "time", "until"], [tuple(entry.values()) for entry in summary["sticks"]]))
-    if summary.get("stops"):
-        words = ("joint", "side", "time", "speed")
-        tables.append(("stops", words, [[entry[word] for word in words] for entry in summary["stops"]]))
-    if summary.get("largest_stop_effort"):
-        most = summary["largest_stop_effort"]
-        tables.append(("largest effort of a stop", ["joint", "effort", "time"], [tuple(most.values())]))
-    if summary.get("largest_stress"):
-        beam, s, time, value = summary["largest_stress"].values()
-        tables.append(("largest stress of the rows", ["beam", "s", "time", "MPa"], [(beam, s, time, value / 1e6)]))
-    if summary.get("largest_reactions"):
-        rows = [(name, *entry.values()) for name, entry in summary["largest_reactions"].items()]
-        tables.append(("largest reactions", ["", "force (N)", "time", "moment (N m)", "time"], rows))
-    return tables
+    """Return refinements, stops that were met, joints that stuck, the largest stress, and the largest reactions."""
+    steps, stops = ("elements", "coordinates", "change", "seconds"), ("joint", "side", "time", "speed")
+    refined = [
+        ["" if entry[word] is None else entry[word] for word in steps] for entry in summary.get("refinement", ())
+    ]
+    effort, stress = summary.get("largest_stop_effort"), summary.get("largest_stress")
+    stresses = [(stress["beam"], stress["s"], stress["time"], stress["value"] / 1e6)] if stress else []
+    reactions = [(name, *entry.values()) for name, entry in (summary.get("largest_reactions") or {}).items()]
+    return [
+        ("refinement", ["elements in each of the file", *steps[1:]], refined),
+        ("sticks", ["joint", "time", "until"], [tuple(entry.values()) for entry in summary.get("sticks") or ()]),
+        ("stops", stops, [[entry[word] for word in stops] for entry in summary.get("stops") or ()]),
+        ("largest effort of a stop", ["joint", "effort", "time"], [tuple(effort.values())] if effort else []),
+        ("largest stress of the rows", ["beam", "s", "time", "MPa"], stresses),
+        ("largest reactions", ["", "force (N)", "time", "moment (N m)", "time"], reactions),
+    ]
 
 
 def _with_filtered_accelerations(run: Any, cutoff: float) -> Any:
@@ -187,18 +155,15 @@ def _with_filtered_accelerations(run: Any, cutoff: float) -> Any:
 
 
 def _status_warnings(run: Any) -> list[Diagnostic]:
-    if run.status == "interrupted" and "refinement" in run.summary:
-        return []  # its warnings say which run is kept
-    if run.status == "interrupted":
+    summary = run.summary
+    if run.status == "interrupted" and "refinement" not in summary:  # whose warnings say which run is kept
         text = f"interrupted at t = {run.t[-1]:g} s; results so far are kept"
         return [Diagnostic("interrupted", text, "time", float(run.t[-1]))]
-    if run.status == "diverged":
-        summary = run.summary
-        where = f"; '{summary['coordinate']}' moves most" if summary["coordinate"] else ""
-        text = (
-            f"the run stopped after t = {summary['stopped_at']:g} s, since {summary['why']}{where}; what was computed "
-            "is kept: try a smaller --step, --method gauss4 or generalized-alpha, or a motion farther from singular "
-            "poses"
-        )
-        return [Diagnostic("stopped", text, "time", summary["stopped_at"])]
-    return []
+    if run.status != "diverged":
+        return []
+    where = f"; '{summary['coordinate']}' moves most" if summary["coordinate"] else ""
+    text = (
+        f"the run stopped after t = {summary['stopped_at']:g} s, since {summary['why']}{where}; what was computed is "
+    )
+    text += "kept: try a smaller --step, --method gauss4 or generalized-alpha, or a motion farther from singular poses"
+    return [Diagnostic("stopped", text, "time", summary["stopped_at"])]

@@ -62,19 +62,19 @@ def frequencies(
         for k, (f, d, mode, part) in enumerate(zip(result.frequencies, result.damping, energy, shares, strict=True), 1)
     ]
     title = "natural frequencies" + (" about the equilibrium" if result.about == "equilibrium" else "")
-    tables: list[Table] = [(title, ["mode", "Hz", "damping ratio", "kind", "strain energy"], rows)]
-    if result.free_motions:
-        tables.append(("motions without stiffness", ["moves most"], [(name,) for name in result.free_motions]))
+    tables: list[Table] = [
+        (title, ["mode", "Hz", "damping ratio", "kind", "strain energy"], rows),
+        ("motions without stiffness", ["moves most"], [(name,) for name in result.free_motions]),
+    ]
     took = result.refinement
     if took is not None:
         answer |= {"elements": took.elements, "change": took.change, "remaining": took.remaining}
         answer |= {"converged": took.converged, "refinement": took.steps}
         steps = [["" if step[key] == float("inf") else step[key] for key in STEP] for step in took.steps]
-        tables.append(
-            ("refinement", ["elements in each of the file", "coordinates", "change", "error left, about"], steps)
-        )
+        head = ["elements in each of the file", "coordinates", "change", "error left, about"]
+        tables.append(("refinement", head, steps))
     code = 0 if took is None or took.converged else 1
-    return Answer(answer, *tables, *output.written(*written), code=code)
+    return Answer(answer, *tables, output.written(*written), code=code)
 
 
 def _largest_shares(part: dict[str, float]) -> str:
@@ -101,7 +101,10 @@ def draw_convergence(refined: Any, figure: str | None) -> list[str]:
 
 @verb("vibration", "stiffness navaro --pose pose-3 --wrench platform=0,0,-50")
 def stiffness(robot: Divided, case: LoadCase, *, pose: Any = None, frame: str | None = None) -> Answer:
-    """Stiffness and compliance of a frame, deflection, holding efforts and section forces under loads."""
+    """Holding efforts, deflection and section forces under gravity and loads; stiffness and compliance of a frame.
+
+    Without loads the efforts hold a flexible robot at rest; those of a rigid one are the answer of `inverse`.
+    """
     from parflex import deflection, equilibrium, linear_model
     from parflex.robot.beam_nodes import at_nodes
     from parflex.statics.linear_model import about_equilibrium
@@ -136,20 +139,20 @@ def stiffness(robot: Divided, case: LoadCase, *, pose: Any = None, frame: str | 
         answer["elements"] = deflected.elements
     if result.model.loading.internal is not None:
         answer["internal"] = result.model.loading.internal
-    tables: list[Table] = [_matrix("compliance", result.directions, result.compliance)]
-    if result.stiffness is not None:
-        tables.insert(0, _matrix("stiffness", result.directions, result.stiffness))
-    rows: list[Any] = [(name, *values) for name, values in deflections.items()]
-    tables.append(("deflection", ["", *result.directions], output.rounded(rows)))
-    if deflected.efforts:
-        tables.append(("efforts", ["joint", "N or N m"], output.rounded(deflected.efforts.items())))
-    if deflected.sections:
-        ends = [(section, end) for section in deflected.sections for end in ("root", "tip") if end in section]
-        rows = [(section["element"], end, *section[end].values()) for section, end in ends]
-        tables.append(("section forces", ["element", "end", *deflected.sections[0]["root"]], output.rounded(rows)))
-    if most is not None:
-        tables.append(("largest stress", ["beam", "s", "MPa"], [(most["beam"], most["s"], most["value"] / 1e6)]))
-    return Answer(answer, *tables)
+    ends = [(section, end) for section in deflected.sections for end in ("root", "tip") if end in section]
+    sections = [(section["element"], end, *section[end].values()) for section, end in ends]
+    columns = [*deflected.sections[0]["root"]] if deflected.sections else []
+    largest = [(most["beam"], most["s"], most["value"] / 1e6)] if most is not None else []
+    rows = [(name, *values) for name, values in deflections.items()]
+    tables: list[Table] = [
+        ("efforts", ["joint", "N or N m"], output.rounded(deflected.efforts.items())),
+        ("deflection", ["", *result.directions], output.rounded(rows)),
+        ("section forces", ["element", "end", *columns], output.rounded(sections)),
+        ("largest stress", ["beam", "s", "MPa"], largest),
+    ]
+    matrices = {"stiffness": result.stiffness, "compliance": result.compliance}
+    shown = [_matrix(name, result.directions, matrix) for name, matrix in matrices.items() if matrix is not None]
+    return Answer(answer, *shown, *tables)
 
 
 def _matrix(title: str, names: tuple[str, ...], values: Any) -> Table:
@@ -187,21 +190,18 @@ def statespace(
         write_arrays(out, {**answer, "frequencies_hz": np.array(span), "response": response})
     answer |= {"about": model.about, "file": out, "diagnostics": [*system.diagnostics, *diagnostics]}
     sizes = [(name, len(answer[name])) for name in ("states", "inputs", "outputs")]
-    tables: list[Table] = [("state space", ["", "count"], sizes)]
+    columns, gains = [f"{name} / {source}" for name in system.outputs for source in system.inputs], []
     if span:
         answer |= {"frequencies_hz": span, "response": {"real": response.real, "imaginary": response.imag}}
-        columns = [f"{name} / {source}" for name in system.outputs for source in system.inputs]
         gains = [(f, *map(float, np.abs(H).ravel())) for f, H in zip(span, response, strict=True)]
-        tables.append(("gain", ["Hz", *columns], gains))
-    return Answer(answer, *tables, *output.written(out))
+    return Answer(answer, ("state space", ["", "count"], sizes), ("gain", ["Hz", *columns], gains), output.written(out))
 
 
 def check_suffix(path: str) -> None:
     """Refuse files that are neither .npz nor .mat before anything is computed."""
     if Path(path).suffix not in (".npz", ".mat"):
-        raise InputError(
-            f"'{path}' has an unknown file type", key="out", value=path, hint="use a name that ends in .npz or .mat"
-        )
+        text, hint = f"'{path}' has an unknown file type", "use a name that ends in .npz or .mat"
+        raise InputError(text, key="out", value=path, hint=hint)
 
 
 def write_arrays(path: str, arrays: dict[str, Any]) -> None:
@@ -211,11 +211,7 @@ def write_arrays(path: str, arrays: dict[str, Any]) -> None:
 
     with atomic_file(path) as file:
         if Path(path).suffix == ".npz":
-            plain: dict[str, Any] = {key: np.asarray(value) for key, value in arrays.items()}
-            np.savez(file, **plain)
+            np.savez(file, **{key: np.asarray(value) for key, value in arrays.items()})
         else:
-            cells = {
-                key: np.array(value, dtype=object) if isinstance(value, list) else value
-                for key, value in arrays.items()
-            }
-            scipy.io.savemat(file, cells)
+            lists = {key: np.array(value, dtype=object) for key, value in arrays.items() if isinstance(value, list)}
+            scipy.io.savemat(file, arrays | lists)

@@ -74,7 +74,7 @@ def view(
         viewer.stage.show_map(points)
         if record is not None:
             write_text(record, viewer.page(), "record")
-            return Answer({"file": record, "diagnostics": robot.diagnostics}, *output.written(record))
+            return Answer({"file": record, "diagnostics": robot.diagnostics}, output.written(record))
         _tell(viewer, port, watched, as_json, list(robot.diagnostics))
         if not no_browser:
             _open_browser(viewer.address)

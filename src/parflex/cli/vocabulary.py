@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
+from parflex.api import WORDS
+from parflex.checks import short_text
 from parflex.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 STATE_WORDS = ("pose", "velocity", "acceleration", "effort", "wrench")
 LOAD = ("settings", "rigid", "payload", "actuation", "working_mode")
-ALLOCATION = ("weights", "preload", "effort_limit")
+OBJECTS = ("Array", "callable", "Controller", "Executor", "LoadCase", "Robot", "StudySetup")  # types without a text
 CASE = ("lock", "servo", "servo_damping", "about", "wrench", "effort", "weights", "preload", "without")
 
 
@@ -33,15 +35,24 @@ class Option(NamedTuple):
 
     metavar: str | None = None
     help: str = ""
-    read: Callable[[Any], Any] | None = None
+    read: Callable[[Any, str], Any] | None = None  # of the text and the name of the option
     flags: tuple[str, ...] = ()
     many: bool = False
     complete: Callable[..., Any] | None = None
 
 
 def option_of(verb: str, name: str) -> Option:
-    """Return the entry of a word in a command."""
-    return OPTIONS.get(f"{verb}.{name}") or OPTIONS.get(name) or Option()
+    """Return the entry of a word in a command; without one, the type of the word says what its text is."""
+    kind = WORDS[name].kind if name in WORDS else ""
+    return OPTIONS.get(f"{verb}.{name}") or OPTIONS.get(name) or OPTION_OF_TYPE.get(kind) or Option()
+
+
+def flags_by_word() -> dict[str, str]:
+    """Return the flags of all options by the words of the Python functions."""
+    words = {name: Option() for name, word in WORDS.items() if word.kind not in OBJECTS}
+    in_one_command_first = sorted(OPTIONS.items(), key=lambda item: "." not in item[0])
+    words |= {name.rpartition(".")[2]: entry for name, entry in in_one_command_first}
+    return {name: max(entry.flags, key=len, default=f"--{name.replace('_', '-')}") for name, entry in words.items()}
 
 
 # -- readers -------------------------------------------------------------------------------------------------------
@@ -97,13 +108,10 @@ def load_case(values: dict[str, Any]) -> LoadCase:
     return LoadCase(**{name: value for name, value in values.items() if value is not None})
 
 
-def split_names(text: str) -> list[str]:
+def split_names(text: str | tuple[str, ...], key: str = "") -> list[str]:
     """Return `a, b` as words."""
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def _split_each(texts: tuple[str, ...]) -> list[str]:
-    return [word for text in texts for word in split_names(text)]
+    joined = text if isinstance(text, str) else ",".join(text)
+    return [word.strip() for word in joined.split(",") if word.strip()]
 
 
 def numbers(text: str, key: str) -> list[float]:
@@ -111,7 +119,7 @@ def numbers(text: str, key: str) -> list[float]:
     return [_number(part, text, key) for part in text.split(",")]
 
 
-def _number(text: str, full_text: str, key: str, file: str | None = None) -> float:
+def _number(text: str, full_text: str, key: str) -> float:
     from parflex.errors import RobotFileError
     from parflex.robotfile.values import LARGEST, evaluate
 
@@ -119,9 +127,9 @@ def _number(text: str, full_text: str, key: str, file: str | None = None) -> flo
         number = evaluate(text, {})
     except RobotFileError:
         hint = "write a number or an expression, e.g. 0.1 or pi/6"
-        raise _refuse(f"'{text}' in '{full_text}' is not a number", key, full_text, hint, file) from None
+        raise _refuse(f"'{text}' in '{full_text}' is not a number", key, full_text, hint) from None
     if abs(number) > LARGEST:
-        raise _refuse(f"'{text}' in '{full_text}' is too large", key, full_text, "check the unit", file)
+        raise _refuse(f"'{text}' in '{full_text}' is too large", key, full_text, "check the unit")
     return number
 
 
@@ -144,21 +152,16 @@ def assignments(text: str, key: str) -> dict[str, float]:
     return {word: _number(value, text, key) for word, value in pairs.items()}
 
 
-def table(key: str) -> Callable[[str], dict[str, float]]:
-    """Return the reader of `KEY=VALUE,...`."""
-    return lambda text: assignments(text, key)
-
-
-def read_pose(text: str) -> str | dict[str, float]:
+def read_pose(text: str, key: str = "pose") -> str | dict[str, float]:
     """Return a pose by name or by coordinates."""
-    return assignments(text, "pose") if "=" in text else text
+    return assignments(text, key) if "=" in text else text
 
 
-def _poses(text: str) -> list[str | dict[str, float]]:
+def _poses(text: str, key: str) -> list[str | dict[str, float]]:
     return [read_pose(part.strip()) or "home" for part in text.split(";")]
 
 
-def _wrenches(texts: tuple[str, ...]) -> dict[str, list[float]]:
+def _wrenches(texts: tuple[str, ...], key: str) -> dict[str, list[float]]:
     """Return `FRAME=FX,FY,FZ` as a table; `FRAME:...` means the same."""
     found: dict[str, list[float]] = {}
     for text in texts:
@@ -172,34 +175,30 @@ def _wrenches(texts: tuple[str, ...]) -> dict[str, list[float]]:
     return found
 
 
-def _checked_wrench(values: list[float], text: str, file: str | None = None) -> list[float]:
+def _checked_wrench(values: list[float], text: str) -> list[float]:
     if len(values) not in (3, 6):
         hint = "give fx,fy,fz or fx,fy,fz,mx,my,mz; for a planar robot fx,fy,mz"
-        raise _refuse(f"'{text}' does not have three or six numbers", "wrench", text, hint, file)
+        raise _refuse(f"'{text}' does not have three or six numbers", "wrench", text, hint)
     return values
 
 
-def _lock(text: str) -> str | list[str]:
+def _lock(text: str, key: str) -> str | list[str]:
     return text if text in ("actuators", "none") else [name.strip() for name in text.split(",")]
 
 
-def number_or_table(key: str) -> Callable[[str], Any]:
-    """Return the reader of `VALUE` for all motors, or `JOINT=VALUE,...`."""
-
-    def read(text: str) -> Any:
-        if "=" in text:
-            return assignments(text, key)
-        values = numbers(text, key)
-        if len(values) != 1:
-            raise _refuse(f"'{text}' is not one number", key, text, "give one for all motors, or JOINT=VALUE,...")
-        return values[0]
-
-    return read
+def number_or_table(text: str, key: str) -> Any:
+    """Return `VALUE` for all motors, or `JOINT=VALUE,...`."""
+    if "=" in text:
+        return assignments(text, key)
+    values = numbers(text, key)
+    if len(values) != 1:
+        raise _refuse(f"'{text}' is not one number", key, text, "give one for all motors, or JOINT=VALUE,...")
+    return values[0]
 
 
-def read_effort_limit(text: str) -> Any:
+def read_effort_limit(text: str, key: str) -> Any:
     """Return `E` for all motors, or `JOINT=E,...` with `LOW:HIGH` for a pair of limits."""
-    key, form = "effort-limit", "give one for all motors, or JOINT=E,..."
+    form = "give one for all motors, or JOINT=E,..."
     if not text.strip():
         raise _refuse("the effort limit is empty", key, text, form)
     limits = _pairs(text, key, "JOINT=E", "write e.g. leg1.1=20") if "=" in text else {"": text}
@@ -215,7 +214,7 @@ def read_effort_limit(text: str) -> Any:
     return read if "=" in text else read[""]
 
 
-def read_range(text: str) -> list[float]:
+def read_range(text: str, key: str) -> list[float]:
     """Return `a:b:n` as n numbers from a to b; `a:b:n:log` with equal ratios."""
     import numpy as np
 
@@ -231,7 +230,7 @@ def read_range(text: str) -> list[float]:
     return [float(value) for value in spaced]
 
 
-def _axes(text: str) -> list[tuple[str, float, float, int]]:
+def _axes(text: str, key: str) -> list[tuple[str, float, float, int]]:
     """Return `x=a:b:n,y=a:b:n` as axes of a grid."""
     axes = []
     for part in text.split(","):
@@ -246,13 +245,13 @@ def _axes(text: str) -> list[tuple[str, float, float, int]]:
     return axes
 
 
-def _region(text: str) -> Any:
+def _region(text: str, key: str) -> Any:
     from parflex.identification.excitation import read_region
 
     return read_region(text)
 
 
-def picture(text: str) -> str:
+def picture(text: str, key: str) -> str:
     """Return the file of a figure; refuse other types before anything is computed."""
     from parflex.view.style import picture_path
 
@@ -260,7 +259,7 @@ def picture(text: str) -> str:
     return text
 
 
-def _columns_file(text: str) -> str:
+def _columns_file(text: str, key: str) -> str:
     """Return the file of a table; refuse other types before anything is computed."""
     from parflex.trajectories.files import check_target
 
@@ -272,17 +271,18 @@ def _columns_file(text: str) -> str:
 
 
 @contextmanager
-def state_of(state_file: str | None, **given: Any) -> Iterator[dict[str, Any]]:
-    """Give pose, motion, efforts and wrenches of the options, on top of those of the state file.
+def state_of(state_file: str | None, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Give the options, with pose, motion, efforts and wrenches of the state file where they have none.
 
     Errors about a word that only the state file gave name that file.
     """
     state = {} if state_file is None else _state_file(state_file)
-    wrench = {**state.get("wrench", {}), **(given["wrench"] or {})}
+    wrench = {**state.get("wrench", {}), **(options["wrench"] or {})}
+    stated = {word: value for word, value in state.items() if word in options and options[word] is None}
     try:
-        yield {word: state.get(word) if value is None else value for word, value in given.items()} | {"wrench": wrench}
+        yield {**options, **stated, "wrench": wrench}
     except InputError as error:
-        if error.file is None and error.key in STATE_WORDS and not given.get(error.key):
+        if error.file is None and error.key in STATE_WORDS and not options.get(error.key):
             error.file = state_file
         raise
 
@@ -299,7 +299,11 @@ def _state_file(path: str) -> dict[str, Any]:
         raise _refuse("is not JSON", "state", path, form, path) from None
     if not isinstance(state, dict):
         raise _refuse("is not a JSON object", "state", path, form, path)
-    return {word: _state_entry(word, value, path) for word, value in state.items()}
+    try:
+        return {word: _state_entry(word, value) for word, value in state.items()}
+    except InputError as error:
+        error.file = path
+        raise
 
 
 class _DuplicateKeyError(Exception):
@@ -315,47 +319,37 @@ def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _state_entry(word: str, value: Any, path: str) -> Any:
-    """Return one word of a state file: a table of numbers, the name of a pose, or wrenches by frame."""
-    from parflex.robotfile.values import error_value, short_text
-
-    shown = error_value(value)
+def _state_entry(word: str, value: Any) -> Any:
+    """Return one word of a state file: a pose by name, or a table of numbers or expressions as on a command line."""
     if word not in STATE_WORDS:
-        raise _refuse(f"unknown key '{word[:80]}'", word[:80], shown, did_you_mean(word, STATE_WORDS), path)
+        raise _refuse(
+            f"unknown key '{short_text(word)}'", word[:80], short_text(value), did_you_mean(word, STATE_WORDS)
+        )
     if word == "pose" and isinstance(value, str):
         return value
     if not isinstance(value, dict):
-        raise _refuse(f"'{word}' must be a table, not {short_text(value)}", word, shown, "write names and values", path)
+        raise _refuse(f"'{word}' must be a table", word, short_text(value), "write names and values")
     if word != "wrench":
-        return {name: _state_number(entry, word, name, path) for name, entry in value.items()}
-    wrenches = {}
-    for frame, entries in value.items():
-        if not isinstance(entries, list):
-            hint = "write [fx, fy, fz] or [fx, fy, fz, mx, my, mz]"
-            text = f"the wrench on '{frame}' must be a list, not {short_text(entries)}"
-            raise _refuse(text, word, error_value(entries), hint, path)
-        values = [_state_number(entry, word, frame, path) for entry in entries]
-        wrenches[frame] = _checked_wrench(values, f"{frame}: {short_text(entries)}", path)
-    return wrenches
+        return {name: _state_number(entry, word, name) for name, entry in value.items()}
+    lists = {frame: entry if isinstance(entry, list) else [entry] for frame, entry in value.items()}
+    numbers = {frame: [_state_number(entry, word, frame) for entry in entries] for frame, entries in lists.items()}
+    return {frame: _checked_wrench(entries, f"{frame}: {short_text(entries)}") for frame, entries in numbers.items()}
 
 
-def _state_number(value: Any, word: str, name: str, path: str) -> float:
-    """Return a number of a state file; as on the command line, it may be an expression."""
-    from parflex.robotfile.values import LARGEST, error_value, short_text
-
-    if isinstance(value, str):
-        return _number(value, f"{name}: {value}", word, path)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
-        text = f"'{name}' needs a finite number, not {short_text(value)}"
-        raise _refuse(text, word, error_value(value), "write e.g. 0.1", path)
-    return float(value)
+def _state_number(value: Any, word: str, name: str) -> float:
+    return _number(value if isinstance(value, str) else short_text(value), f"{name}: {short_text(value)}", word)
 
 
 # -- the vocabulary ------------------------------------------------------------------------------------------------
 
 POSE, TABLE, OUT = "NAME|KEY=VALUE,...", "KEY=VALUE,...", ("-o", "--out")
-EACH_MOTOR = "VALUE|JOINT=VALUE,..."
-LAWS = "pd, ctc, ctc-task or extended"
+OPTION_OF_TYPE = {
+    "int": Option("N"),
+    "str": Option("NAME"),
+    "Sequence[str]": Option("LIST", read=split_names),
+    "Mapping[str, float]": Option(TABLE, read=assignments),
+    "float or Mapping[str, float]": Option("VALUE|NAME=VALUE,...", read=number_or_table),
+}
 OPTIONS: dict[str, Option] = {
     # the robot
     "robot": Option("ROBOT", complete=complete_robot),
@@ -363,19 +357,14 @@ OPTIONS: dict[str, Option] = {
         "KEY=VALUE", "Override a value of the robot file, e.g. constants.arm=0.3.", None, ("--set",), True
     ),
     "rigid": Option(help="Replace flexible bodies by rigid ones of the same mass and inertia."),
-    "payload": Option("MASS,X,Y,Z", read=lambda text: numbers(text, "payload")),
-    "actuation": Option("NAME"),
-    "working_mode": Option("NAME"),
-    "elements": Option("N", "Split every beam element into N."),
+    "payload": Option("MASS,X,Y,Z", read=numbers),
     # state and loads
     "pose": Option(POSE, "A pose of the robot file, or coordinates: x=0.1,z=0.9,rz=0.2; default: home.", read_pose),
-    "velocity": Option(TABLE, read=table("velocity")),
-    "acceleration": Option(TABLE, read=table("acceleration")),
     "state_file": Option("FILE.json", "Pose and motion from a file with the same keys.", None, ("--state",)),
     "effort": Option(
-        "JOINT=VALUE,...", "Efforts of motors that are neither locked nor servo-held, N or N m.", table("effort")
+        "JOINT=VALUE,...", "Efforts of motors that are neither locked nor servo-held, N or N m.", assignments
     ),
-    "direct.effort": Option("JOINT=VALUE,...", "Motor efforts; those not named are zero.", table("effort")),
+    "direct.effort": Option("JOINT=VALUE,...", "Motor efforts; those not named are zero.", assignments),
     "wrench": Option(
         "FRAME=FX,FY,FZ[,MX,MY,MZ]",
         "Wrench on a frame, N and N m, world axes; the moment may be left out. Planar robots: FX,FY,MZ.",
@@ -383,26 +372,9 @@ OPTIONS: dict[str, Option] = {
         ("--wrench", "--load"),
         True,
     ),
-    "without": Option(
-        "LIST", "Terms to leave out: friction, damping, gravity, springs, motor-inertia, axial.", split_names
-    ),
     "lock": Option("actuators|none|NAMES", read=_lock),
-    "servo": Option(EACH_MOTOR, read=number_or_table("servo")),
-    "servo_damping": Option(EACH_MOTOR, read=number_or_table("servo-damping")),
-    "about": Option(
-        "undeformed|equilibrium",
-        "The pose as given, or the equilibrium under gravity and loads; default the equilibrium where a load "
-        "or an effort is given or springs are under tension, else the pose.",
-    ),
-    "weights": Option("JOINT=W,...", read=table("weights")),
-    "preload": Option("JOINT=E,...", read=table("preload")),
-    "effort_limit": Option(
-        "E|JOINT=E,...",
-        "Effort limit of all motors, or of each; JOINT=LOW:HIGH for cables, either may be left out.",
-        read_effort_limit,
-    ),
-    "frame": Option("NAME"),
-    "frames": Option("LIST", "Frames to report, BEAM@0.5 too; default: the end effector.", split_names),
+    "about": Option("undeformed|equilibrium"),
+    "effort_limit": Option("E|JOINT=E,...|JOINT=LOW:HIGH,...", read=read_effort_limit),
     **dict.fromkeys(
         ("draw.frames", "view.frames"), Option("LIST", "Frames to mark with their axes, such as arm@0.5.", split_names)
     ),
@@ -412,32 +384,26 @@ OPTIONS: dict[str, Option] = {
     # programs
     "model": Option("MODEL"),
     "coordinates": Option("platform|motors|independent|all", "Inputs of the program; default: those of its form."),
-    "parameters": Option("base|numbers|NAMES", "Inertial parameters to keep as symbols; default: see below."),
-    "friction_width": Option("W", "Rate over which Coulomb friction is smoothed; default: none; in runs joints stick."),
+    "parameters": Option("base|numbers|NAMES"),
+    "friction_width": Option(
+        "W", "Rate over which Coulomb friction is smoothed; 0: nowhere. In runs joints stick by default."
+    ),
     "included": Option("LIST", "Terms to count as well: friction, motor-inertia, springs.", split_names, ("--with",)),
     "target": Option("c|llvm|numpy|jax|casadi|sympy", "Language of the generated files."),
     "float32": Option(help="Use single precision (C only)."),
     "force": Option(help="Overwrite files that parflex did not write."),
     # vibration
-    "modes": Option("N"),
-    "converge": Option(
-        "R",
-        "Divide the elements of beams until the answer changes by no more than this share of it; exit 1 if the limit "
-        "is reached before.",
-    ),
+    "converge": Option("R"),
     "convergence": Option("FILE", "Draw the change with the elements of --converge: .svg, .pdf or .png.", picture),
-    "inputs": Option("JOINT|FRAME.fx", "Input: effort of a joint, or a force.", _split_each, ("--input",), True),
+    "inputs": Option("JOINT|FRAME.fx", "Input: effort of a joint, or a force.", split_names, ("--input",), True),
     "statespace.outputs": Option(
-        "[velocity:]NAME", "Output: coordinate, or FRAME.x ... FRAME.rz.", _split_each, ("--output",), True
+        "[velocity:]NAME", "Output: coordinate, or FRAME.x ... FRAME.rz.", split_names, ("--output",), True
     ),
     "span": Option(
         "A:B:N[:log]", "Also compute the frequency response at these frequencies, Hz.", read_range, ("--frequencies",)
     ),
     # time
-    "motion": Option(
-        "NAME|FILE|TABLE",
-        "Motion of the motors: a name in the robot file, a table in .toml or { ... }, or knots in .csv or .npz.",
-    ),
+    "motion": Option("NAME|FILE|TABLE"),
     "time": Option("T"),
     "motion.time": Option("T", "Duration of a motion without an end, s."),
     "control.time": Option("T", "Duration, s; default that of the reference."),
@@ -451,7 +417,6 @@ OPTIONS: dict[str, Option] = {
         "What positions may err by in a step, m, angles times the characteristic length; it chooses steps; "
         "default: 1e-8 of how far the robot has moved.",
     ),
-    "check_steps": Option(help="Run again with half the steps for the error of the run; default: with a tolerance."),
     "drive": Option("motors|platform", "What the motion prescribes: the motors, or the platform by the inverse model."),
     "start": Option(
         "rest|relaxed|equilibrium|held",
@@ -459,9 +424,9 @@ OPTIONS: dict[str, Option] = {
         "default: relaxed if flexible, else rest; with --velocity undeformed.",
     ),
     "control.start": Option("motors|platform", "What starts on the reference."),
-    "simulate.velocity": Option(TABLE, "Initial velocities of what the motion does not prescribe.", table("velocity")),
+    "simulate.velocity": Option(TABLE, "Initial velocities of what the motion does not prescribe.", assignments),
     "simulate.pose": Option(POSE, "Initial pose of a run without a motion.", read_pose),
-    "simulate.effort": Option("JOINT=VALUE,...", "Constant motor efforts, if no motion is given.", table("effort")),
+    "simulate.effort": Option("JOINT=VALUE,...", "Constant motor efforts, if no motion is given.", assignments),
     "outputs": Option(
         "LIST",
         "More columns: reaction.JOINT.fx (or .fy .fz .mx .my .mz), reaction.JOINT; FRAME.sensor_ax (accelerometer; "
@@ -472,30 +437,24 @@ OPTIONS: dict[str, Option] = {
     "simulate.reactions": Option(help="Columns of all reactions of joints and closures, with largest values."),
     "control.reactions": Option(help="Columns of all reactions of joints and closures, with largest values."),
     "low_pass": Option("HZ", "Also low-pass filtered accelerations, columns '... .low'; cut-off in Hz."),
-    "velocity_limit": Option("V|JOINT=V,...", read=number_or_table("velocity-limit")),
-    "acceleration_limit": Option("A|JOINT=A,...", read=number_or_table("acceleration-limit")),
     "given": Option("NAME|FILE|TABLE"),
     "time_optimal": Option(help="Replace the law of the motion by the time-optimal one."),
     # control
-    "law": Option("NAME", f"{LAWS}."),
+    "law": Option("pd|ctc|ctc-task|extended"),
     "reference": Option(
         "WORDS",
         "circle:radius=0.1,time=2,x=0,y=0; line:x=0.1,time=1; quintic:FILE or spline:FILE of poses; a motion's name.",
     ),
     "plant": Option("ROBOT"),
     "plant_set": Option("KEY=VALUE", "Override a value of the plant's file.", many=True),
-    "plant_payload": Option(
-        "MASS,X,Y,Z", "Point mass on the plant's end effector.", lambda text: numbers(text, "payload")
-    ),
+    "plant_payload": Option("MASS,X,Y,Z", "Point mass on the plant's end effector.", numbers),
     "Kp": Option("GAIN", flags=("--kp",)),
     "Kv": Option("GAIN", flags=("--kv",)),
     "sample_time": Option("T"),
-    "delay": Option("N"),
     "noise": Option("S"),
     "rate_noise": Option("S"),
     "resolution": Option("R"),
     "rates": Option("measured|differences"),
-    "compensate": Option("LIST", read=split_names),
     # studies
     "name": Option("NAME[:ARG]"),
     "new.name": Option("NAME"),
@@ -506,40 +465,30 @@ OPTIONS: dict[str, Option] = {
     "responses": Option("NAME", "Also stiffness:FRAME.x, deflection:FRAME, ...", None, ("--response",), True),
     "keys": Option("KEY,...", read=split_names, flags=("--to",)),
     "poses": Option("POSE;POSE;...", "Many poses in place of one; the worst value counts.", _poses),
-    "tolerances": Option("KEY=DEVIATION,...", read=table("tolerances")),
     "statistic": Option("mean|QUANTILE"),
     "file": Option("FILE.toml"),
-    "jobs": Option("N"),
     "cluster": Option("ADDRESS"),
     "over": Option("KEY=FROM:TO:COUNT,...", "Coordinates and ranges of the grid.", _axes),
-    "fixed": Option(TABLE, read=table("fixed")),
-    "threads": Option("N"),
-    "no_csv": Option(help="Write no CSV file."),
     "lowest_over": Option("KEY,...", "Draw and report the lowest frequency over these coordinates.", split_names),
     # identification and updating
     "record": Option("RECORD..."),
     "identify.columns": Option("MAP.toml", "Columns of the records; default t, q.JOINT, effort.JOINT."),
     "estimator": Option("ols|wls|irls|tls|iv|didim"),
     "cutoff": Option("HZ"),
-    "decimate": Option("N"),
     "least_speed": Option("V"),
     "friction": Option("file|none|symmetric|offset|direction"),
-    "validate": Option("RECORD", read=list, many=True),
+    "validate": Option("RECORD", many=True),
     "keep": Option("NAME,...", read=split_names),
     "page": Option("DIR", "Write a page with figures and tables to this folder."),
-    "harmonics": Option("N"),
-    "seed": Option(help="Seed of the random numbers."),
     "excite.amplitude": Option(
         help="Reach of all motors about home, within limits, rad or characteristic lengths; default: 0.5 for "
         "motors without limits."
     ),
     "workspace": Option("x=LOW:HIGH,...", read=_region),
     "distance": Option("D"),
-    "starts": Option("N"),
     "data": Option("[DATA]..."),
     "plan": Option("N", "Choose N poses to measure in place of a fit; --out FILE.csv writes them."),
-    "samples": Option("N"),
-    "tolerance.keys": Option("KEY=DEV,...", "Standard deviations of numbers of the file.", table("keys")),
+    "tolerance.keys": Option("KEY=DEV,...", "Standard deviations of numbers of the file.", assignments),
     "tolerance.over": Option("KEY=FROM:TO:COUNT,...", "Grid of poses in place of one.", _axes, ("--map", "--over")),
     "calibrate.columns": Option("MAP.toml", "Map of the columns; default: columns named as joints, or FRAME.x."),
     "calibrate.vary": Option(
@@ -552,7 +501,6 @@ OPTIONS: dict[str, Option] = {
     "update.measured": Option("MEASURED..."),
     "vary": Option("KEY,...", read=split_names),
     "hold_out": Option("POSE[:MODE],..."),
-    "prior": Option("R|KEY=R,...", read=number_or_table("prior")),
     "update.pose": Option(POSE, "Pose of frequency responses; one for each file of them.", many=True),
     "band": Option("LOW-HIGH", "Frequencies in which poles of responses are found, Hz."),
     "order": Option("N", "Highest number of poles in the band; default 30."),
@@ -564,18 +512,15 @@ OPTIONS: dict[str, Option] = {
     "format_name": Option("FORMAT"),
     "fmi": Option("2|3"),
     "kind": Option("cs|me"),
-    "export.drive": Option("efforts|motions", "Inputs of the motors; default: efforts."),
-    "export.method": Option("NAME", "Method of co-simulation; default: gauss4."),
-    "export.step": Option("H", "Longest step of co-simulation (s); default: 0.0005."),
+    "export.drive": Option("efforts|motions", "Inputs of the motors."),
+    "export.method": Option("NAME", "Method of co-simulation."),
+    "export.step": Option("H", "Longest step of co-simulation (s)."),
     "platforms": Option("own|all"),
-    "wrench_frames": Option("LIST", read=split_names),
-    "independent": Option("LIST", read=split_names),
     "export.parameters": Option("LIST", "Numbers that can be changed: gravity, payload, M[leg1.2], ...", split_names),
-    "export.law": Option("NAME", f"A controller in place of the robot: {LAWS}."),
+    "export.law": Option("pd|ctc|ctc-task|extended", "A controller in place of the robot."),
     "export.model": Option("MODEL", "A model in place of the robot, as of codegen: inverse, step, ..."),
     "source": Option("FILE"),
     "loops": Option("FILE.yaml"),
-    "end_effector": Option("NAME"),
     # figures and pages
     "what": Option("RUN|ROBOT"),
     "columns": Option("LIST", "Columns of a run, e.g. 'P.x,effort.*'; default pose, efforts, energies.", split_names),

@@ -521,7 +521,7 @@ def _given(
     count = len(requested.values)
     if not count == requested.rank == len(motors):
         given, wanted = count_of(count, "acceleration"), count_of(len(motors), "motor")
-        text = f"{given} ({requested.rank} independent) for {wanted}: the rest moves freely"
+        text = f"{given} ({requested.rank} independent) for {wanted}: the others move freely"
         hint = "give accelerations of motors, or as many of frames and joints as there are motors"
         raise InputError(text, key="acceleration", value=count, hint=hint)
     return requested.rows * requested.units[:, None], requested.values * requested.units
@@ -540,7 +540,7 @@ def driven_by(
     if k > len(rows):
         return _redundant_efforts_by_rows(state, rows, desired, allocation)
     if allocation.preloaded or allocation.weights is not None:
-        text, key = "bodies deform, so motions of all motors determine their efforts: none is spare", "weights"
+        text, key = "bodies deform, so motions of all motors determine their efforts: no motor is redundant", "weights"
         key = "preload" if allocation.preloaded else key
         raise InputError(text, key=key, hint="give the motion of the end effector, or leave it out")
     system = np.block([[M, -J_a.T], [rows, np.zeros((len(rows), k))]])
@@ -616,7 +616,7 @@ def _driven(
     desired = np.array([frames.get(frame, {}).get(part, 0.0) for part in parts]) - bias[parts]
     notes, open_text = check_system(configuration, frame), ""
     if actuation_redundancy(robot) > 0:
-        open_text = "how the deformations go on depends on how spare motors share the efforts: it is not judged"
+        open_text = "equilibrium was not checked: the deformations depend on how redundant motors share the efforts"
     else:
         try:
             notes += zero_dynamics(robot, configuration).diagnostics

@@ -1,7 +1,8 @@
-"""The file beside a URDF with data that URDF lacks: loops, motors, balls, rotor inertias, gravity."""
+"""The file beside a URDF with data that URDF lacks: loops, motors, balls, rotor inertias, gravity, start values."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,20 +10,21 @@ from typing import Any
 from parflex.errors import InputError, did_you_mean
 from parflex.exchange.untrusted_files import file_error, read_text
 
-KEYS = ("closed_loop", "type", "name_mot", "joint_name", "joint_type", "rotor_inertia", "gravity")
+Form = tuple[Callable[[Any], bool], str, str]  # whether a value fits, what it should be, an example
 TIES = {"3d": "spherical", "6d": "welded"}
 CHANGED = ("SPHERICAL", "FIXED", *(f"UJOINT_{a}{b}" for a in "XYZ" for b in "XYZ" if a != b))
 
 
 @dataclass(frozen=True)
 class LoopsFile:
-    """Pairs of frames and how each is tied, motors, joints of another kind, rotor inertias, gravity."""
+    """Pairs of frames and how each is tied, motors, joints of another kind, rotor inertias, start values, gravity."""
 
     file: str = ""
     pairs: tuple[tuple[str, str, str], ...] = ()
     motors: tuple[str, ...] | None = None
     changed: dict[str, str] = field(default_factory=dict)
     rotors: dict[str, float] = field(default_factory=dict)
+    starts: dict[str, tuple[float, ...]] = field(default_factory=dict)
     gravity: tuple[float, ...] | None = None
     unknown: tuple[str, ...] = ()
 
@@ -68,51 +70,63 @@ def read_loops(file: str | Path) -> LoopsFile:
     table = read_yaml(read_text(file, "loops"), str(file))
     if not isinstance(table, dict):
         raise file_error("has no keys", file, "closed_loop", table, "write closed_loop: [[FRAME, FRAME], ...]")
-
-    def require(holds: bool, message: str, key: str, hint: str, value: Any = None) -> None:
-        if not holds:
-            raise file_error(message, file, key, table.get(key) if value is None else value, hint)
-
-    def names(key: str, otherwise: Any) -> Any:
-        value = table.get(key)
-        if value is None:
-            return otherwise
-        listed = isinstance(value, list) and all(isinstance(word, str | int | float) for word in value)
-        require(listed, f"'{key}' is not a list of names", key, f"write {key}: [NAME, ...]")
-        return tuple(map(str, value))
-
-    pairs = table.get("closed_loop") or []
-    paired = isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs)
-    paired = paired and all(isinstance(name, str | int | float) for pair in pairs for name in pair)
-    message = "'closed_loop' is not a list of pairs of frames"
-    require(paired, message, "closed_loop", "write [[FRAME, FRAME], ...]")
-    ties = names("type", ()) or ("6d",) * len(pairs)
-    message = f"'type' has {len(ties)} entries for {len(pairs)} loops"
-    require(len(ties) == len(pairs), message, "type", "give one for each pair")
-    for tie in ties:
-        require(tie.lower() in TIES, f"a loop of type '{tie}' is not known", "type", "write 3d or 6d", tie)
-    joints, kinds = names("joint_name", ()), names("joint_type", ())
-    message = f"'joint_type' has {len(kinds)} entries for {len(joints)} joints"
-    require(len(joints) == len(kinds), message, "joint_type", "give one for each of joint_name")
-    for kind in kinds:
-        hint = did_you_mean(kind.upper(), CHANGED)
-        require(kind.upper() in CHANGED, f"a joint of type '{kind}' is not known", "joint_type", hint, kind)
-    rotors, gravity = table.get("rotor_inertia") or {}, table.get("gravity")
-    numbers = isinstance(rotors, dict) and all(_is_number(value) and value >= 0 for value in rotors.values())
-    message = "'rotor_inertia' is not a map of joints and inertias"
-    require(numbers, message, "rotor_inertia", "write { JOINT: 0.01 }")
-    three = isinstance(gravity, list) and len(gravity) == 3 and all(map(_is_number, gravity))
-    require(gravity is None or three, "'gravity' is not three numbers", "gravity", "write [0, 0, -9.81]")
+    for key, (fits, what, example) in FORMS.items():
+        if table.get(key) is not None and not fits(table[key]):
+            raise file_error(f"'{key}' is not {what}", file, key, table[key], f"write {key}: {example}")
+    pairs, joints = table.get("closed_loop") or [], table.get("joint_name") or []
+    ties = [str(tie).lower() for tie in table.get("type") or ["6d"] * len(pairs)]
+    kinds = [str(kind).upper() for kind in table.get("joint_type") or []]
+    for key, words, known, named, what in (
+        ("type", ties, TIES, pairs, "loop"), ("joint_type", kinds, CHANGED, joints, "joint"),
+    ):  # fmt: skip
+        if len(words) != len(named):
+            text = f"'{key}' has {len(words)} entries for {len(named)} {what}s"
+            raise file_error(text, file, key, table.get(key), f"give one for each {what}")
+        for word in words:
+            if word not in known:
+                raise file_error(f"a {what} of type '{word}' is not known", file, key, word, did_you_mean(word, known))
+    motors, gravity = table.get("name_mot"), table.get("gravity")
+    starts, rotors = table.get("start") or {}, table.get("rotor_inertia") or {}
     return LoopsFile(
         str(file),
-        tuple((str(first), str(second), TIES[tie.lower()]) for (first, second), tie in zip(pairs, ties, strict=True)),
-        names("name_mot", None),
-        {name: kind.upper() for name, kind in zip(joints, kinds, strict=True)},
+        tuple((str(first), str(second), TIES[tie]) for (first, second), tie in zip(pairs, ties, strict=True)),
+        None if motors is None else tuple(map(str, motors)),
+        dict(zip(map(str, joints), kinds, strict=True)),
         {str(name): float(value) for name, value in rotors.items()},
+        {str(name): tuple(map(float, x if isinstance(x, list) else [x])) for name, x in starts.items()},
         None if gravity is None else tuple(map(float, gravity)),
-        tuple(key for key in table if key not in KEYS),
+        tuple(key for key in table if key not in FORMS),
     )
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e20
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str | int | float)
+
+
+def _is_list(value: Any, fits: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list) and all(map(fits, value))
+
+
+def _is_map(value: Any, fits: Callable[[Any], bool]) -> bool:
+    return isinstance(value, dict) and all(map(fits, value.values()))
+
+
+NAMES: Form = (lambda value: _is_list(value, _is_name), "a list of names", "[NAME, ...]")
+FORMS: dict[str, Form] = dict.fromkeys(("type", "name_mot", "joint_name", "joint_type"), NAMES) | {
+    "closed_loop": (
+        lambda value: _is_list(value, lambda pair: _is_list(pair, _is_name) and len(pair) == 2),
+        "a list of pairs of frames", "[[FRAME, FRAME], ...]",
+    ),
+    "rotor_inertia": (
+        lambda value: _is_map(value, lambda x: _is_number(x) and x >= 0), "a map of inertias", "{ JOINT: 0.01 }",
+    ),
+    "start": (
+        lambda value: _is_map(value, lambda x: _is_number(x) or _is_list(x, _is_number)), "a map of coordinates",
+        "{ JOINT: 0.1 }",
+    ),
+    "gravity": (lambda value: _is_list(value, _is_number) and len(value) == 3, "three numbers", "[0, 0, -9.81]"),
+}  # fmt: skip

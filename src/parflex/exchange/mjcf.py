@@ -181,10 +181,7 @@ class _Writer:
             return [BodyJoint("ball", part.name, E3[2], none, part)]
         if not joint.moves_freely:
             return []
-        slides = [
-            ("slide", f"{part.name}.{label}", axis, float(q[k]))
-            for k, (label, axis) in enumerate(zip("xyz", E3, strict=True))
-        ]
+        slides = [("slide", f"{part.name}.{label}", E3[k], float(q[k])) for k, label in enumerate("xyz"[: len(q)])]
         if joint.kind == "planar":
             turn = ("hinge", f"{part.name}.theta", E3[2], float(q[2]))
             return [BodyJoint(kind, name, axis, none, part, value) for kind, name, axis, value in (*slides[:2], turn)]
@@ -238,21 +235,13 @@ class _Writer:
         ends += [
             place.position for loop in self.model.loops for place in (loop.first, loop.second) if place.link == number
         ]
-        radius = repr(THICK * self.length)
-        looks: dict[str, Any] = {"contype": "0", "conaffinity": "0", "mass": "0"}
+        looks = {"contype": "0", "conaffinity": "0", "mass": "0", "size": repr(THICK * self.length)}
         long = [end for end in ends if np.linalg.norm(end) > 2 * THICK * self.length]
         for end in long:
-            SubElement(
-                body,
-                "geom",
-                type="capsule",
-                fromto=xml_row([0, 0, 0, *end]),
-                size=radius,
-                rgba="0.4 0.5 0.65 1",
-                **looks,
-            )
+            bar = {"type": "capsule", "fromto": xml_row([0, 0, 0, *end]), "rgba": "0.4 0.5 0.65 1"}
+            SubElement(body, "geom", bar | looks)
         if not long:
-            SubElement(body, "geom", type="sphere", size=radius, rgba="0.75 0.45 0.3 1", **looks)
+            SubElement(body, "geom", {"type": "sphere", "rgba": "0.75 0.45 0.3 1"} | looks)
 
     def _site(self, name: str, place: Place) -> str:
         while name in self.sites:
@@ -468,16 +457,11 @@ class _Reader:
     def _names(self) -> dict[int, list[str]]:
         """A name for each joint of each body, or for the body where it has none; joints keep theirs first."""
         model, give = self.model, self.robot.names.give
-        result: dict[int, list[str]] = {
-            body: [""] * max(int(model.body_jntnum[body]), 1) for body in range(model.nbody)
-        }
+        counts = np.asarray(model.body_jntnum).tolist()
+        result = {body: [""] * max(count, 1) for body, count in enumerate(counts)}
         for named in (True, False):
-            for body in range(1, model.nbody):
-                owner, first, count = (
-                    self.word("BODY", body),
-                    int(model.body_jntadr[body]),
-                    int(model.body_jntnum[body]),
-                )
+            for body, count in list(enumerate(counts))[1:]:
+                owner, first = self.word("BODY", body), int(model.body_jntadr[body])
                 for k in range(count):
                     word = self._given("JOINT", first + k)
                     if bool(word) == named:

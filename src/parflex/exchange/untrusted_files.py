@@ -25,13 +25,8 @@ class _RefusedError(Exception):
 
 def file_error(message: str, file: str | Path, key: str, value: object = None, hint: str = "") -> InputError:
     """What is wrong with a file of others."""
-    return InputError(
-        message,
-        file=str(file),
-        key=key,
-        value=None if value is None else short_text(value),
-        hint=hint or "correct the file",
-    )
+    shown = None if value is None else short_text(value)
+    return InputError(message, file=str(file), key=key, value=shown, hint=hint or "correct the file")
 
 
 def read_content(file: str | Path, key: str) -> bytes:
@@ -50,9 +45,8 @@ def read_text(file: str | Path, key: str = "file") -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise file_error(
-            f"is not UTF-8 text (byte {error.start})", file, key, file, "save it with the encoding UTF-8"
-        ) from None
+        message = f"is not UTF-8 text (byte {error.start})"
+        raise file_error(message, file, key, file, "save it with the encoding UTF-8") from None
 
 
 def read_xml(file: str | Path, key: str = "file") -> Element:
@@ -62,18 +56,11 @@ def read_xml(file: str | Path, key: str = "file") -> Element:
     try:
         reader.parser.Parse(content, True)
     except _RefusedError as error:
-        raise file_error(
-            f"{error} (line {reader.parser.CurrentLineNumber})", file, key, file, "remove it: a robot needs none"
-        ) from None
+        message = f"{error} (line {reader.parser.CurrentLineNumber})"
+        raise file_error(message, file, key, file, "remove it: a robot needs none") from None
     except expat.ExpatError as error:
-        reason = expat.ErrorString(error.code)
-        raise file_error(
-            f"is not whole XML (line {error.lineno}: {reason})",
-            file,
-            key,
-            file,
-            "is the file cut off? correct the line",
-        ) from None
+        message = f"is not whole XML (line {error.lineno}: {expat.ErrorString(error.code)})"
+        raise file_error(message, file, key, file, "is the file cut off? correct the line") from None
     except (LookupError, ValueError) as error:  # an encoding that is not known
         raise file_error(f"is not XML ({error})", file, key, file, "save it with the encoding UTF-8") from None
     assert reader.root is not None  # expat refuses a document without one
@@ -121,15 +108,12 @@ def line_of(element: Element) -> int:
 def path_inside(folder: Path, name: str, file: str | Path, key: str) -> Path:
     """A file that another one names, which must stand in the folder of the first or below it."""
     if not name.strip() or "\0" in name or "://" in name:
-        raise file_error(
-            f"'{short_text(name)}' is not a file name", file, key, name, "name a file in the folder of this one"
-        )
+        message = f"'{short_text(name)}' is not a file name"
+        raise file_error(message, file, key, name, "name a file in the folder of this one")
     path = (folder / name.replace("\\", "/")).resolve()
     if not path.is_relative_to(folder.resolve()):
-        raise file_error(
-            f"'{short_text(name)}' is outside the folder of the file", file, key, name,
-            "copy it into that folder and name it from there",
-        )  # fmt: skip
+        message = f"'{short_text(name)}' is outside the folder of the file"
+        raise file_error(message, file, key, name, "copy it into that folder and name it from there")
     return path
 
 

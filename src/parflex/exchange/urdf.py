@@ -43,6 +43,7 @@ from parflex.exchange.untrusted_files import (
 )
 from parflex.io import write_texts
 from parflex.records import Record
+from parflex.recursion.kinematics import pose
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import compose
 from parflex.tree.tree import GROUND, Place
@@ -117,6 +118,7 @@ def urdf_tree(model: RigidModel) -> tuple[Element, dict[str, Any]]:
         writer.mimic(row.name, row.joints, [float(c) for c in row.coefficients], float(row.offset))
     rotors = {part.name: float(part.terms.motor_inertia) for part in model.parts if part.terms.motor_inertia}
     loops = {"closed_loop": writer.closed, "type": writer.types, "name_mot": robot.actuated_names}
+    loops |= {"start": {name: value for name, value in writer.starts.items() if np.any(value)}}
     return root, loops | {"rotor_inertia": rotors, "gravity": [float(value) for value in robot.tree.gravity]}
 
 
@@ -128,6 +130,8 @@ class _Writer:
         self.closed: list[list[str]] = []
         self.types: list[str] = []
         self.joints: dict[str, Element] = {}
+        self.starts: dict[str, Any] = {}  # coordinates of joints at home
+        self.home = pose(model.robot.tree, model.robot.home)
 
     def link(self, name: str, part: RigidPart | None = None) -> None:
         """A link, with its inertia."""
@@ -173,6 +177,7 @@ class _Writer:
             kind = "prismatic" if joint.unit == "m" else "revolute" if part.limits else "continuous"
             added = self.joint(part.name, kind, parent, link_name, *here, E3[joint.axis])
             self._terms(added, part, kind)
+            self.starts[part.name] = float(part.home[0])
         elif joint.kind == "planar":
             for label, kind, axis in (("x", "prismatic", E3[0]), ("y", "prismatic", E3[1])):
                 slide_name = f"{part.name}.{label}"
@@ -180,8 +185,12 @@ class _Writer:
                 self.link(_link(slide_name))
                 parent, here = _link(slide_name), (E3, np.zeros(3))
             self.joint(f"{part.name}.theta", "continuous", parent, link_name, *here)
+            self.starts |= {f"{part.name}.{k}": float(x) for k, x in zip(("x", "y", "theta"), part.home, strict=True)}
+        elif joint.position_labels:  # a loose body, at a point and with a quaternion
+            self.joint(part.name, "floating", parent, link_name, *here)
+            self.starts[part.name] = [0.0] * (7 - len(part.home)) + part.home.tolist()
         else:
-            self.joint(part.name, "floating" if joint.position_labels else "fixed", parent, link_name, *here)
+            self.joint(part.name, "fixed", parent, link_name, *here)
         self.link(link_name, part)
         if joint.kind == "spherical":  # URDF has no balls: a loose body, held at a point
             ends = [f"{part.name}.A", f"{part.name}.B"]
@@ -219,10 +228,11 @@ class _Writer:
         if self.robot.tree.planar and loop.kind == "revolute":
             carriers, kind = (), "3d"
         turned = bool(carriers)
-        first = compose(
-            loop.first.rotation, loop.first.position, rotation_along(loop.u1) if turned else E3, np.zeros(3)
-        )
-        self.frame(f"{loop.name}.A0" if carriers else f"{loop.name}.A", Place(loop.first.link, *first))
+        ends = [(loop.first, rotation_to(loop.u1) if turned else E3), (loop.second, self._behind(loop, turned))]
+        first, second = (Place(end.link, *compose(end.rotation, end.position, R, NONE)) for end, R in ends)
+        (R1, p1), (R2, p2) = self.home.of(first), self.home.of(second)
+        R, p = R1.T @ R2, R1.T @ (p2 - p1)
+        self.frame(f"{loop.name}.A0" if carriers else f"{loop.name}.A", first)
         before = f"{loop.name}.A0"
         for number, (word, axis) in enumerate(carriers, 1):
             name = f"{loop.name}.A" if number == len(carriers) else f"{loop.name}.A{number}"
@@ -230,10 +240,13 @@ class _Writer:
             joint = self.joint(f"{name}.joint", kind_of_joint, before, name, E3, np.zeros(3), axis)
             if word == "prismatic":
                 self._limit(joint)
+                self.starts[f"{name}.joint"] = float(p @ axis)
+            else:  # about z, and of a universal joint then about x
+                entries = (R[1, 0], R[0, 0]) if axis[2] else (R[2, 1], R[2, 2])
+                self.starts[f"{name}.joint"] = float(np.arctan2(*entries))
             self.link(name)
             before = name
-        second = compose(loop.second.rotation, loop.second.position, self._behind(loop, turned), np.zeros(3))
-        self.frame(f"{loop.name}.B", Place(loop.second.link, *second))
+        self.frame(f"{loop.name}.B", second)
         self.closed.append([f"{loop.name}.A", f"{loop.name}.B"])
         self.types.append(kind)
 
@@ -243,8 +256,8 @@ class _Writer:
         if not turned or loop.kind in ("point-on-plane", "point-on-line"):
             return E3
         if loop.kind == "prismatic":  # both places have the same axes
-            return rotation_along(loop.u1)
-        return rotation_along(loop.u2) if loop.kind != "universal" else rotation_along(loop.u2)[:, [2, 0, 1]]
+            return rotation_to(loop.u1)
+        return rotation_to(loop.u2) if loop.kind != "universal" else rotation_to(loop.u2)[:, [2, 0, 1]]
 
     def mimic(self, name: str, joints: tuple[str, ...], ratios: list[float], offset: float) -> None:
         """A joint that follows another."""
@@ -252,17 +265,6 @@ class _Writer:
             raise self.model.refuse(f"the coupling '{name}' of {len(joints)} joints", "export it as mjcf")
         words = {"joint": joints[1], "multiplier": repr(-ratios[1]), "offset": repr(offset)}
         SubElement(self.joints[joints[0]], "mimic", words)
-
-
-def rotation_along(u: Array) -> Array:
-    """Return axes with z along a unit vector and x along the base axis most nearly normal to it.
-
-    Joints of closures start at zero, so these axes decide from which assembly an imported robot starts.
-    """
-    first = E3[int(np.argmin(np.abs(u)))]
-    x = first - u * (u @ first)
-    x = x / np.linalg.norm(x)
-    return np.stack([x, np.cross(u, x), u], axis=1)
 
 
 def roll_pitch_yaw(R: Array) -> Array:
@@ -494,8 +496,9 @@ class _Reader:
     def _check_words(self) -> None:
         """Refuse joints of the file of loops that the URDF lacks; a cross has a joint for each of its axes."""
         known = {joint.name: joint.kind for joint in self.joints}
-        words = {"joint_name": self.loops.changed, "name_mot": self.loops.motors, "rotor_inertia": self.loops.rotors}
-        for key, names in words.items():
+        loops = self.loops
+        words: dict[str, Any] = {"joint_name": loops.changed, "name_mot": loops.motors}
+        for key, names in (words | {"rotor_inertia": loops.rotors, "start": loops.starts}).items():
             for name in names or ():
                 axis = name[:-2] if name[-2:] in ("_X", "_Y", "_Z") else name
                 if name not in known and not known.get(axis, "").startswith("UJOINT"):
@@ -541,6 +544,7 @@ class _Reader:
             self._terms(joint, self.robot.of(name))
         if joint.child != joint.name:
             self.robot.frame[-1][NOTE] = f"link {joint.child}"
+        self._start(joint)
 
     def _chain(self, joint: UrdfJoint, above: str, R: Array, p: Array, axes: list[tuple[str, str, Any]]) -> None:
         """Joints one after the other, each about or along an axis in the axes of the link; the last one carries it."""
@@ -566,6 +570,18 @@ class _Reader:
         terms |= {"motor_inertia": self.loops.rotors.get(joint.name, 0.0)}
         terms |= {"friction": {"coulomb": joint.friction} if joint.friction else None, "damper": joint.damping}
         table |= {key: value for key, value in (terms | {"inertia": inertia}).items() if value}
+
+    def _start(self, joint: UrdfJoint) -> None:
+        """The coordinates of a joint from which poses are searched."""
+        start = self.loops.starts.get(joint.name)
+        if start is None:
+            return
+        counts = {"revolute": 1, "continuous": 1, "prismatic": 1, "floating": 7, "spherical": 4}
+        if len(start) != counts.get(joint.kind, 0):
+            message = f"the {joint.kind} joint '{short_text(joint.name)}' has {len(start)} start values"
+            hint = "give a number to a joint with one axis, x y z qw qx qy qz to a floating one"
+            raise file_error(message, self.loops.file, "start", joint.name, hint)
+        self.robot.of(self.named[joint.name])["start"] = start[0] if len(start) == 1 else plain_numbers(start)
 
     def _one_axis(self) -> set[str]:
         return {table["name"] for table in self.robot.frame if table.get("joint") in ONE_AXIS}

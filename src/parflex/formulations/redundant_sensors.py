@@ -447,7 +447,7 @@ def redundant_sets(robot: Robot) -> RedundantSets:
     tree = robot.tree
     if tree.elastic:
         text, hint = "the redundant model needs rigid bodies", "use the robot without its beams, or the inverse model"
-        raise InputError(text, key="MODEL", value=robot.name, hint=hint)
+        raise InputError(text, key="robot", value=robot.name, hint=hint)
     Configuration(robot, robot.home).refuse_undefined_actuation()
     motors = [k for k in robot.actuated if k not in robot.locked]
     if len(motors) > robot.freedoms:
@@ -490,7 +490,7 @@ def platform_constraint(robot: Robot, bodies: list[int], platform: list[int]) ->
     if mobility.rank(block * tree.rate_units[platform]) < len(platform):
         text = "the joints of the legs do not determine the pose of the platform"
         hint = "the redundant model needs a platform constrained by its closures"
-        raise InputError(text, key="MODEL", value=robot.name, hint=hint)
+        raise InputError(text, key="robot", value=robot.name, hint=hint)
     if np.abs(block - elsewhere).max() > CHANGE:
         return PlatformConstraint(closures, weights)
     inverse = np.linalg.pinv(block) * weights

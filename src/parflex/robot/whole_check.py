@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from parflex.diagnostics import Diagnostic
+from parflex.errors import ActuationError, SingularError
 from parflex.records import count_of
-from parflex.robot.configuration import configure
+from parflex.robot.configuration import Configuration, configure
 from parflex.robot.frames import counts
 from parflex.robot.limits import limit_warnings
 from parflex.robot.robot import Robot
@@ -32,6 +33,12 @@ def unusual(robot: Robot) -> list[Diagnostic]:
     theirs = inherited(table, robot.file).get("constants", {})
     unused = {name: text for name, text in unused_constants(table).items() if name not in theirs}
     notes += [Diagnostic("unused-constant", text, name) for name, text in unused.items()]
+    try:
+        Configuration(robot.undeformed, robot.home).refuse_undefined_actuation()
+    except ActuationError as error:
+        notes.append(Diagnostic("underactuated", error.message))
+    except SingularError:
+        pass  # the condition of home reports it
     numbers = counts(robot)
     if numbers["redundant_closures"]:
         names = ", ".join(numbers["names"]["redundant_closures"])

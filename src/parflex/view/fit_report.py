@@ -130,21 +130,14 @@ def updating_page(updated: Updated) -> str:
 
 def calibration_page(found: Calibrated) -> str:
     """Return the text of the page; everything is in it."""
-    numbers = [
-        [name, item.before, item.value, *_interval(item, "not determined"), item.unit, item.inflation]
-        for name, item in found.parameters.items()
-    ]
-    summary = [("rows", len(found.rows)), ("rows held out", len(found.held_out)), *found.figures]
-    gauges = [[name, item["before"], item["after"], item["unit"]] for name, item in found.gauges.items()]
-    lost = [[name, weight, k + 1] for k, item in enumerate(found.undetermined) for name, weight in item.items()]
-    head = ["number", "before", "value", "deviation", *FROM_TO, "unit", "inflation"]
+    tables = {title: table(rows, head if any(head) else ()) for title, head, rows in found.tables}
+    numbers, fit = tables.pop("numbers"), tables.pop("fit")
     parts = [
-        card("Result", table(summary)),
+        card("Result", fit),
         notes(found.warnings),
         figure_card("Residuals before and after the fit", fit_figure.draw_calibration(found)),
-        figure_card("Numbers", fit_figure.draw_calibrated(found), table(numbers, head)),
-        card("Root mean squares by measurement", table(gauges, ["measurement", "before", "after", "unit"])),
-        card("Combinations that are not determined", table(lost, ["number", "weight", "combination"])),
+        figure_card("Numbers", fit_figure.draw_calibrated(found), numbers),
+        *(card(title.capitalize(), text) for title, text in tables.items()),
         _correlations(found),
     ]
     return page(f"{found.robot}: calibration", *parts)

@@ -57,7 +57,7 @@ def robot_page(robot: Robot) -> str:
     flexible = [frame.name for frame in file.frame if frame.beam or frame.modal or frame.superelement]
     flexible += ["platform"] if file.platform and (file.platform.modal or file.platform.superelement) else []
     facts = {
-        "degrees of freedom": freedoms_of(robot).replace(" freedoms", "").replace(" freedom", ""),
+        "degrees of freedom": freedoms_of(robot).partition(" ")[0],
         "motion": "planar" if tree.planar else "spatial",
         "end effector": tree.end_effector,
         "flexible bodies": name_list(flexible, MOST_NAMES) or "none: rigid",
