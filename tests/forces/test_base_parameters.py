@@ -14,6 +14,7 @@ from support.oracles import led_records
 from support.oracles.led_records import LedRobot
 from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import read_robot
+from support.recordings import unlikely
 from support.robots import load_robot, robot_file
 from support.states import Draws, random_states
 
@@ -211,19 +212,18 @@ def of_truth(made_of: str) -> float:
     return total
 
 
-# the crank about home: little, so that columns are powers of it and some are not told, and by half a turn
+# the crank about home: little, so that columns are powers of it, of which five have less than 1e-6 left beside others,
+# and by half a turn
 @pytest.mark.verify
 @pytest.mark.parametrize(
-    ("reach", "noise", "least"), [(0.03, 1e-6, 10), pytest.param(0.5, 1e-4, 15, marks=pytest.mark.verify)]
+    ("reach", "noise", "least"), [(0.03, 1e-6, 9), pytest.param(0.5, 1e-4, 15, marks=pytest.mark.verify)]
 )
 def test_identified_parameters_of_a_six_bar_are_those_of_its_bars(reach, noise, least):
     robot = load_robot("six-bar", settings={"constants.heavier": 1.4})
     found = parflex.identify(robot, record(reach, noise), cutoff=20)
-    off = [(one.value - of_truth(one.made_of)) / one.deviation for one in found.parameters.values()]
-    assert len(off) >= least
-    # of up to 15 numbers, one in 4e3 that are right is beyond; weights have six digits
-    assert np.abs(off).max() < 4.5, dict(zip(found.parameters, off, strict=True))
-    assert found.relative_error < 1e-3 and not found.warnings
+    off = np.array([one.value - of_truth(one.made_of) for one in found.parameters.values()])
+    assert len(off) >= least and not unlikely(off, found), dict(zip(found.parameters, off, strict=True))
+    assert found.relative_error < 1e-3 and {each.code for each in found.diagnostics} <= {"hardly-determined"}
 
 
 @pytest.mark.verify

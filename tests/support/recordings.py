@@ -102,16 +102,14 @@ def errors(found) -> Array:
     return (found.values - true_values(found)) / [p.deviation for p in found.parameters.values()]
 
 
-def unlikely(found, judge=None) -> bool:
-    """Return whether chance makes errors of base parameters as large as these in less than one of a thousand records.
+def unlikely(errors: Array, found) -> bool:
+    """Return whether chance makes one of these errors so large in less than one of a thousand records.
 
-    Errors over deviations, its own or those of another fit, have Student's distribution with the freedoms of the
-    intervals, and there are several.
+    Errors over the deviations of a fit have Student's distribution with the freedoms of its intervals.
     """
-    known = (judge or found).parameters.values()
-    deviations, halves = np.array([(p.deviation, p.interval[1] - p.value) for p in known]).T
+    deviations, halves = np.array([(p.deviation, p.interval[1] - p.value) for p in found.parameters.values()]).T
     freedoms = scipy.special.stdtridf(0.975, halves / deviations)
-    chances = 2 * scipy.special.stdtr(freedoms, -np.abs(found.values - true_values(found)) / deviations)
+    chances = 2 * scipy.special.stdtr(freedoms, -np.abs(errors) / deviations)
     return bool(chances.min() < 1e-3 / len(chances))
 
 
