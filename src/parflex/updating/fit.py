@@ -105,6 +105,7 @@ class FitProblem:
         self.kind = np.array([0] * len(self.rows) + [1] * len(self.damped))
         self.y = np.array([row.frequency for row in rows] + [float(rows[k].damping or 0) for k in self.damped])
         self.given = np.array([row.deviation for row in rows] + [rows[k].damping_deviation for k in self.damped])
+        self.ratio = np.array([rows[k].damping or 0.0 for k in self.row_of])
         self.starts = 1  # from which the numbers were looked for
         self.apart = np.zeros(len(self.rows), dtype=bool)
         self.states: dict[str, str] = {}  # that the model of the file is linearised about
@@ -202,8 +203,12 @@ class FitProblem:
 
     @property
     def by_model(self) -> Array:
-        """Deviations of the model from the robot by its error."""
-        return self.error[self.kind] * np.abs(self.y)
+        """Deviations of the model from the robot by its error.
+
+        Damping that is wrong moves frequencies in second order: the slope of sqrt(1 - ratio^2) is about -ratio.
+        """
+        by_damping = np.where(self.kind == 0, self.error[1] * self.ratio**2, 0.0)
+        return np.hypot(self.error[self.kind], by_damping) * np.abs(self.y)
 
     def doubt(self, fit: FittedModes) -> Array:
         """Deviations of the model from the robot: elements that are too few, and its error."""
