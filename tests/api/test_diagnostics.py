@@ -35,13 +35,12 @@ from parflex.identification.robot_update import changed_rows
 from parflex.jobs import _check_workers, source_digest
 from parflex.robot.configuration import Condition
 from parflex.robot.whole_check import unusual
+from parflex.simulation.contacts import identical_joint_warnings, stop_limit_warnings
 from parflex.simulation.diagnostics import (
     balance_warnings,
-    identical_joint_warnings,
     inconsistency_warnings,
     jump_warnings,
     partition_changed,
-    stop_limit_warnings,
     stop_warnings,
 )
 from parflex.simulation.mesh_convergence import converged_run
