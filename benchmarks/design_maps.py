@@ -1,6 +1,6 @@
 """Maps in which every pose has its own design, beside direct stiffness with LAPACK's subset, both on one thread.
 
-The peer assembles the matrices of many poses at once in NumPy and solves them by `scipy.linalg.eigh` for the six lowest
+The peer reduces the matrices of many poses at once in NumPy and solves them by `scipy.linalg.eigh` for the six lowest
 modes; its positions are given to it. Both sides take turns, round by round; everything is counted but compilation.
 Two threads stand beside two processes that each solve the whole map at the same time: what these take more than one
 alone is the machine's (caches, memory, cores that share their units), and no work of parflex.
@@ -22,11 +22,12 @@ from timing import Harness
 
 import parflex
 from parflex.codegen.llvm_jit import host_target
-from parflex.maps.assembly import Assembly, node_model
 from parflex.maps.continuation import OK
 from parflex.maps.kinematics import Geometry
+from parflex.maps.linear_models import LinearModels
 from parflex.maps.parameters import number_at, numbers_of_designs
 from parflex.maps.positions import PositionSolver
+from parflex.statics.load_case import LoadCase
 from parflex.statics.loads import locked_robot
 
 NAME = "design-maps"
@@ -106,15 +107,18 @@ class Case:
         geometry, own = Geometry(self.robot, numbers), np.arange(len(self.rows))
         placed = PositionSolver(geometry, self.coordinates, self.poses[0].tolist())(self.poses[self.rows], own)
         assert (placed.status == OK).all()
-        self.assembly = Assembly(node_model(locked_robot(self.robot, "actuators")), designs=numbers)
-        self.q, self.places = placed.q, geometry.places(self.assembly.links)
+        held = locked_robot(self.robot, "actuators")
+        models = LinearModels(self.robot, held, LoadCase(), [], MODES, numbers, True)
+        self.statics, self.q = models.statics, models.wide(geometry.whole(placed.q[:, : len(geometry.kept)]), own)
 
     def theirs(self) -> tuple[float, np.ndarray]:
         """CPU seconds a pose of assembly and eigenvalues with their vectors, and the frequencies."""
         found, start = [], time.process_time()
         for first in range(0, len(self.rows), 64):
-            own = np.arange(first, min(first + 64, len(self.rows)))
-            K, M = self.assembly(*self.places(self.q[own]), own)
+            q = self.q[first : first + 64]
+            _, J, _ = self.statics.motions(q)
+            K = np.swapaxes(J, 1, 2) @ (self.statics.programs.stiffness(q) @ J)
+            M = self.statics.mass_matrices(q, J)
             for k, m in zip(K, M, strict=True):
                 values, _ = scipy.linalg.eigh(
                     k, m, subset_by_index=[0, MODES - 1], overwrite_a=True, overwrite_b=True, check_finite=False

@@ -366,7 +366,7 @@ add("track_modes", "dualemps alone", followed("dualemps", ["home"], modes=3))
 def answered(name: str, coordinates: list[str], rows: list[list[float]], *responses: str) -> Callable[[Bench], Any]:
     def ask(bench: Bench) -> Any:
         found = parflex.many_responses(bench(name), coordinates, np.array(rows), list(responses))
-        return [{word: np.nan_to_num(found.values[word]) for word in responses}, found.status]
+        return [{word: np.nan_to_num(found[word]) for word in responses}, found.status]
 
     return ask
 

@@ -5,6 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from support.cases import VERIFY
 from support.catalogue import CATALOGUE
 from support.command_line import answered, refused
 from support.traced import Sample
@@ -17,7 +18,6 @@ from parflex.forces.effort_allocation import driven_cables
 from parflex.robot.load import JOINT_TERMS, TERMS
 
 ROBOTS = sorted(path.stem for path in CATALOGUE.glob("*.toml"))
-SLOW = ("gough-stewart-beams", "gough-stewart-elastic", "three-beam-legs", "navaro", "navaro-refined", "par4")
 SUBSETS = [subset for size in range(len(TERMS) + 1) for subset in combinations(TERMS, size)]
 # each term alone, all others without it, none and all: terms add up, so pairs show nothing else
 EVERY_SUBSET = ("four-bar", "3rrr-flexible", "5r", "rx90", "space")  # robots that try pairs too: each term is in one
@@ -175,16 +175,11 @@ def check(name: str, models: list[str], subsets: list[tuple[str, ...]]) -> None:
 
 
 @pytest.mark.few("3rrr]", "3rrr-flexible]", "rx90]")
-@pytest.mark.parametrize("name", [pytest.param(one, marks=pytest.mark.verify if one in SLOW else []) for one in ROBOTS])
-def test_functions_and_programs_answer_the_same_question(name):
-    rng = np.random.default_rng(len(name))
-    for model in tried(name):
-        check(name, [model], [(), SUBSETS[rng.integers(1, len(SUBSETS))]])
-
-
-@pytest.mark.parametrize("name", [pytest.param(one, marks=pytest.mark.verify) for one in ROBOTS])
+@pytest.mark.parametrize("name", ROBOTS)
 def test_functions_and_programs_agree_for_every_set_of_terms(name):
-    check(name, tried(name), SUBSETS if name in EVERY_SUBSET else FEW_SUBSETS)
+    every = SUBSETS if name in EVERY_SUBSET else FEW_SUBSETS
+    some = [(), SUBSETS[np.random.default_rng(len(name)).integers(1, len(SUBSETS))]]
+    check(name, tried(name), every if VERIFY else some)
 
 
 def test_a_program_of_the_rx90_gives_what_the_function_gives():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 from scipy.spatial.transform import Rotation
-from support.posing import end_effector, indices
+from support.maps import end_effector, indices
 from support.robots import load_robot, write_robot
 
 import parflex

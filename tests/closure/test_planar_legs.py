@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.posing import OK, UNREACHABLE, indices, pose_solver, sides_of, start_of
+from support.maps import OK, UNREACHABLE, indices, pose_solver, sides_of, start_of
 from support.robots import any_robot, load_robot, write_robot
 
 import parflex

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+from support.maps import OK, UNREACHABLE, end_effector, indices, pose_solver, sides_of, start_of
 from support.oracles.known_machines import orthoglide_design, orthoglide_slides
-from support.posing import OK, UNREACHABLE, end_effector, indices, pose_solver, sides_of, start_of
 from support.robots import load_robot, write_robot
 
 import parflex

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from support.designed_machines import MACHINES, keys_of
-from support.maps import number_at
-from support.posing import OK, pose_solver
+from support.maps import OK, number_at, pose_solver
 from support.robots import load_robot, robot_file
 
 import parflex

@@ -59,15 +59,6 @@ def test_all_but_the_builder_have_a_limit():
     assert [one.name for one in REQUIREMENTS if one.limit is None] == ["setuptools"]
 
 
-@pytest.mark.parametrize("line", ["numpy", "numpy==1.26", "numpy~=1.26", "numpy<3", "numpy[x]>=1.26"])
-def test_a_requirement_without_a_lowest_version_is_refused(line, tmp_path):
-    file = tmp_path / "pyproject.toml"
-    extras = "[project.optional-dependencies]\n"
-    file.write_text(f'[build-system]\nrequires = []\n[project]\ndependencies = ["{line}"]\n{extras}', encoding="utf-8")
-    with pytest.raises(ValueError, match="not written as"):
-        lowest.requirements(file)
-
-
 def test_a_package_has_one_range_in_all_groups():
     lines = lowest.constraints(REQUIREMENTS)
     assert len(lines) == len({one.name for one in REQUIREMENTS})

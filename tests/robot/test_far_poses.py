@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.spatial.transform import Rotation
-from support.posing import OK, UNREACHABLE, end_effector, indices, pose_solver
+from support.maps import OK, UNREACHABLE, end_effector, indices, pose_solver
 from support.robots import load_robot, robot_file, write_robot
 
 import parflex
@@ -45,22 +45,18 @@ def four_bar() -> tuple[parflex.Robot, float, int]:
     return robot, branch, index
 
 
-def test_a_far_crank_stays_in_the_assembly_of_home(four_bar) -> None:
+def test_far_cranks_stay_in_the_assembly_of_home_alone_and_in_maps(four_bar) -> None:
     robot, branch, index = four_bar
     for crank in [1.253, *np.random.default_rng(5).uniform(-1.15, 1.5, 8)]:
         result = robot.assemble({"crank": float(crank)})[index]
         assert apart(result, rocker(robot, crank, branch)) < ROUNDING
         whole = robot.assemble({"crank": float(crank) + 2 * np.pi})[index]  # the way round is blocked
         assert apart(whole, result) < ROUNDING
-
-
-@pytest.mark.parametrize("count", [1, 9, 90])
-def test_far_cranks_of_maps_stay_in_the_assembly_of_home(four_bar, count: int) -> None:
-    robot, branch, index = four_bar
-    cranks = np.linspace(1.5, -1.15, count)[:, None] if count > 1 else np.array([[1.253]])
-    result = pose_solver(robot, ["crank"], [0.4])(cranks)
-    assert not result.status.any()
-    assert apart(result.q[:, index], [rocker(robot, float(crank), branch) for crank in cranks[:, 0]]) < ROUNDING
+    for count in (1, 9, 90):
+        cranks = np.linspace(1.253, -1.15, count)
+        mapped = pose_solver(robot, ["crank"], [0.4])(cranks[:, None])
+        assert not mapped.status.any()
+        assert apart(mapped.q[:, index], [rocker(robot, float(crank), branch) for crank in cranks]) < ROUNDING
 
 
 def coupler(crank: np.ndarray) -> np.ndarray:

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.optimize
 from support.catalogue import CATALOGUE
+from support.maps import end_effector
 from support.oracles import tripod_wrist
 from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import read_robot
-from support.posing import end_effector
 from support.robots import any_robot, load_robot, robot_file, write_robot
 
 import parflex

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from support.cases import VERIFY
 from support.catalogue import CATALOGUE
 from support.comparison import chosen, largest, nearby_states, order_of, positions, written
-from support.oracles import closing, known_machines
+from support.oracles import closing, known_machines, sharing
 from support.oracles.energy import EnergyModel
 from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import read_robot
@@ -192,7 +192,9 @@ def errors(robot: parflex.Robot, path, kind: str, count: int) -> dict[str, float
         pulled = lagrange.frame_jacobian(q, tool).T @ load
         jacobian, drift = lagrange.closure_jacobian(q, qd)
         forces = mass @ qdd + bias - pulled
-        efforts, balance, right = closing.least_efforts(jacobian, forces, lagrange.coordinates, names)
+        motors = [lagrange.coordinates.index(name) for name in names]
+        balance, right = sharing.balance(jacobian, forces, motors)
+        efforts = np.linalg.pinv(balance) @ right
         note("balance", balance @ ours, right)
         note("inverse", ours, efforts)
         if len(names) == balance.shape[0]:
@@ -200,7 +202,7 @@ def errors(robot: parflex.Robot, path, kind: str, count: int) -> dict[str, float
             note("inverse", ours, [expected[name] for name in names])
         push = rng.uniform(-1, 1, len(names)) * largest(ours)
         force = pulled - bias
-        force[[lagrange.coordinates.index(name) for name in names]] += push
+        force[motors] += push
         wanted = closing.accelerations(mass, force, jacobian, drift)[order]
         pushes = dict(zip(names, map(float, push), strict=True))
         direct = parflex.forward_dynamics(robot, here, state.velocity, pushes, wrench=wrench)

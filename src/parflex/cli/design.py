@@ -192,7 +192,7 @@ def _map_answer(result: Any, out: str, csv: bool, diagnostics: Sequence[Diagnost
         "lowest_hz": first["lowest"],
         "highest_hz": first["highest"],
         "method": result.method,
-        "solved_in_full": result.solved_in_full,
+        "fallbacks": result.fallbacks,
         "largest_difference_hz": result.largest_difference,
         "responses": {name: span(values, result.units[name]) for name, values in result.responses.items()},
         "diagnostics": diagnostics,

@@ -15,7 +15,7 @@ from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.batch import Batch
 from parflex.maps.batch_result import BatchResult, warn_of_balanced, warn_of_unstable
 from parflex.maps.continuation import OK, OUTSIDE, SINGULAR, UNREACHABLE
-from parflex.maps.parameters import numbers_of_designs
+from parflex.maps.parameters import masses_of, numbers_of_designs
 from parflex.maps.positions import IMPOSSIBLE, home_state, outside_limits
 from parflex.maps.responses import WORTH, read_responses
 from parflex.parameters.design_numbers import leaves, number_at
@@ -115,13 +115,7 @@ def masses_of_designs(robot: Robot, designs: Mapping[str, Array]) -> Array | Non
         numbers = numbers_of_designs(robot, designs)
     except (ParflexError, VariedNumberError):
         return None
-    if numbers.alone.any():
-        return None
-    parts = [
-        np.broadcast_to(numbers.values_at(("links", j, "body", "m"), link.body.m), (len(numbers.alone),))
-        for j, link in enumerate(robot.tree.links)
-    ]
-    return np.sum(parts, axis=0)
+    return None if numbers.alone.any() else masses_of(robot, numbers)
 
 
 def values_in_designs(

@@ -57,21 +57,21 @@ class FrequencyMap(Answer):
     computed : int
         Cells of this call.
     method : str
-        "steps" or "full".
+        How most cells are solved: "steps", "together" or "one by one".
     reason : str
         Why cells are solved one by one.
-    solved_in_full : int
+    fallbacks : int
         Cells solved one by one where others are solved together.
     largest_difference : float
-        Between steps and full solution at checked cells (Hz).
+        Between steps and single poses, at a few poses of the robot that were solved by both (Hz).
     responses : dict[str, Array]
         Responses by name over the grid, where some were asked for.
     units : dict[str, str]
         Of each response.
     at : dict[str, Array]
         Where the lowest frequency was found along coordinates that are no axes any more, from `lowest_over` (m, rad).
-    why : tuple[Array, list[str]]
-        Of each cell the number of its reason, and the reasons; `reason_at` puts them together.
+    reasons : Array
+        Of each cell why it has no frequencies; empty where it has.
     fixed : dict[str, float]
         Coordinates that are the same in all cells (m, rad).
     """
@@ -81,24 +81,19 @@ class FrequencyMap(Answer):
     status: Array
     interrupted: bool
     computed: int  # cells of this run
-    method: str  # "steps" or "full"
-    reason: str  # why cells are solved one by one
-    solved_in_full: int
+    method: str
+    reason: str
+    fallbacks: int
     largest_difference: float
     responses: dict[str, Array] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
     at: dict[str, Array] = field(default_factory=dict)
-    why: tuple[Array, list[str]] = field(default_factory=lambda: (np.zeros(0, np.uint16), [""]), repr=False)
+    reasons: Array = field(default_factory=lambda: np.zeros(0, dtype=object), repr=False)
     fixed: dict[str, float] = field(default_factory=dict)
 
     def count(self, state: int) -> int:
         """Number of cells in a `state`, one of those of `status`."""
         return int((self.status == state).sum())
-
-    def reason_at(self, *cell: int) -> str:
-        """Why the cell with the numbers `cell` along the axes has no frequencies; empty where it has."""
-        numbers, texts = self.why
-        return texts[int(numbers.reshape(self.status.shape)[cell])] if numbers.size == self.status.size else ""
 
     def lowest_over(self, names: Sequence[str]) -> FrequencyMap:
         """The map without the axes `names`, such as all orientations.
@@ -143,7 +138,7 @@ class FrequencyMap(Answer):
             responses={},
             units={},
             at=at,
-            why=(np.zeros(0, np.uint16), [""]),
+            reasons=np.full(best.shape, "", dtype=object),
         )
 
     def _told(self) -> str:
@@ -219,13 +214,13 @@ def frequency_map(
         store.status.reshape(store.shape),
         interrupted,
         computed,
-        "full" if batch.finder is None else "steps",
+        batch.method,
         batch.reason,
         results.counted.fallbacks,
         batch.largest_difference,
         {response.name: store.values[response.name].reshape(*store.shape, *response.shape) for response in requested},
         {response.name: response.unit for response in requested},
-        why=(store.reason.reshape(store.shape), store.reasons),
+        reasons=np.array(store.reasons, dtype=object)[store.reason].reshape(store.shape),
         fixed=fixed,
     )
 

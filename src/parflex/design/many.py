@@ -36,7 +36,7 @@ class ManyResponses(Answer):
 
     Attributes
     ----------
-    values : dict[str, Array]
+    responses : dict[str, Array]
         By the names that were asked for: one number at each pose, or a vector or matrix whose entries `parts` names.
     units : dict[str, str]
         Of each response.
@@ -54,7 +54,7 @@ class ManyResponses(Answer):
         Why poses are not solved together, or not placed together, and how many designs are loaded alone.
     """
 
-    values: dict[str, Array]
+    responses: dict[str, Array]
     units: dict[str, str]
     parts: dict[str, tuple[str, ...]]
     status: Array
@@ -64,11 +64,11 @@ class ManyResponses(Answer):
     reason: str
 
     def __getitem__(self, name: str) -> Array:
-        return self.values[name]
+        return self.responses[name]
 
     def _told(self) -> str:
         good = int((self.status == OK).sum())
-        return f"{count_of(len(self.status), 'pose')}, {good} reached: {name_list(list(self.values))}"
+        return f"{count_of(len(self.status), 'pose')}, {good} reached: {name_list(list(self.responses))}"
 
 
 def many_responses(
@@ -102,7 +102,7 @@ def many_responses(
     Returns
     -------
     ManyResponses
-        `values` by name, their `units`, and `status` and `reasons` of the poses.
+        `responses` by name, their `units`, and `status` and `reasons` of the poses.
     """
     coordinates, values = pose_table(robot, coordinates, poses)
     conditions = read_load_case(load_case, lock=lock, about=about, wrench=wrench)

@@ -27,7 +27,6 @@ from parflex.robot.beam_nodes import with_nodes_at
 from parflex.robot.robot import Robot
 from parflex.statics.linear_model import About
 from parflex.statics.load_case import LoadCase, read_load_case
-from parflex.statics.loads import has_force_elements
 from parflex.statics.mesh_error import WARNING_EXCESS, bound_at, inner_beams, warn_beyond_band
 from parflex.statics.modes import default_number_of_modes, natural_frequencies
 
@@ -48,38 +47,29 @@ class ManyFrequencies(Answer):
         Hz, poses x modes; NaN where the pose is impossible.
     status : Array
         Of each pose: 0 ok, 1 unreachable, 2 singular, 3 its design is impossible, 4 outside the limits of a joint.
-    solver : Batch
-        What computed them.
+    reasons : list[str]
+        Of each pose why it has no frequencies, or that its equilibrium is not stable; else empty.
+    fallbacks : int
+        Poses solved one by one where others are solved together.
+    method : str
+        How most poses are solved: "steps", "together" or "one by one".
+    reason : str
+        Why poses are not solved by steps, or placed one by one; empty where they are.
+    largest_difference : float
+        Between steps and single poses, at a few poses of the robot that were solved by both (Hz).
     shapes : Array | None
         Twists of the end effector (poses x modes x 6; m, rad per mass-normalised mode); those of all rates
         (poses x modes x rates) where all are asked for; None unless asked for.
-    reasons : list[str]
-        Of each pose why it has no frequencies, or that its equilibrium is not stable; else empty.
-    method : str
-        How most poses were solved: "steps" or "full"; about equilibria "together" or "one by one".
     """
 
     frequencies: Array
     status: Array
-    solver: Batch = field(compare=False, repr=False)
+    reasons: list[str] = field(repr=False)
+    fallbacks: int
+    method: str
+    reason: str
+    largest_difference: float
     shapes: Array | None = None
-    reasons: list[str] = field(default_factory=list, repr=False)
-    method: str = "full"
-
-    @property
-    def fallbacks(self) -> int:
-        """Poses solved one by one where others are solved together."""
-        return self.solver.solved_in_full
-
-    @property
-    def reason(self) -> str:
-        """Why poses are not solved by steps, or placed one by one; empty where they are, or are too few to compile."""
-        return self.solver.reason
-
-    @property
-    def largest_difference(self) -> float:
-        """Between steps and whole matrices, at poses that were solved by both (Hz)."""
-        return self.solver.largest_difference
 
     def _told(self) -> str:
         return f"{count_of(len(self.status), 'pose')}, {cells_line(self.frequencies, self.status == OK)}"
@@ -146,10 +136,15 @@ def many_frequencies(
     warn_beyond_band(robot, frequencies)
     if not columns:
         warn_of_few_elements(robot, frequencies, batch.pose_of, conditions, modes, 2)
-    whole = conditions.at_equilibrium or shapes == "all" or (columns and has_force_elements(robot.tree))
-    method = batch.method if whole else "full" if batch.finder is None else "steps"
     return ManyFrequencies(
-        frequencies, found.status, batch, found.modal(kind, modes) if shapes else None, found.reasons, method
+        frequencies,
+        found.status,
+        found.reasons,
+        found.fallbacks,
+        batch.method,
+        batch.reason,
+        batch.largest_difference,
+        found.modal(kind, modes) if shapes else None,
     )
 
 

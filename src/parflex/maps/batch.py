@@ -1,9 +1,8 @@
 """Rows of poses and parameters to answers with status and reason: `Batch(...).solve()`.
 
-Each response of a row is computed by the quickest method that covers it: compiled steps of modes, matrices in node
-coordinates, programs of equilibria, the functions of single poses, and last these of the design of the row, loaded by
-itself. One thread solves a chunk from a cold start: its results depend neither on the number of threads nor on earlier
-chunks.
+Each response of a row is computed by the quickest method that covers it: compiled steps of modes, linear models of many
+rows, the functions of single poses, and last these of the design of the row, loaded by itself. One thread solves a
+chunk from a cold start: its results depend neither on the number of threads nor on earlier chunks.
 """
 
 from __future__ import annotations
@@ -19,25 +18,17 @@ from parflex.cache import cached
 from parflex.checks import integer
 from parflex.codegen import cache
 from parflex.errors import ParflexError, SingularError, UnreachableError
-from parflex.forces.forces import checked_wrenches
-from parflex.maps.assembly import Assembly, NodeModel, NotCoveredError, has_spare_rows, node_model
 from parflex.maps.batch_result import BatchResult, Progress, chunks_of, loaded_design
-from parflex.maps.batched_responses import KINDS as CONDITIONS
-from parflex.maps.batched_responses import BatchedResponses, ConditionRows, uncovered_reason
+from parflex.maps.batched_responses import CONDITIONS, ConditionRows, is_batched
 from parflex.maps.continuation import OK, OUTSIDE, SINGULAR, UNREACHABLE
-from parflex.maps.equilibria import (
-    EquilibriumRows,
-    SpringRows,
-    prestressed_rows,
-    single_equilibrium_reason,
-    single_spring_reason,
-)
 from parflex.maps.kinematics import COMPILE_FROM, Geometry
+from parflex.maps.linear_models import LinearModels, prestressed_rows, single_model_reason
 from parflex.maps.modes import APART, FEWEST, ModeFinder, nearest_order, put_modes
-from parflex.maps.parameters import numbers_of_designs
+from parflex.maps.parameters import masses_of, numbers_of_designs
 from parflex.maps.positions import IMPOSSIBLE, Positions, PositionSolver, home_state, outside_limits
-from parflex.maps.responses import OF_MODES, STATIC, ResponseName, SinglePoseResponses
+from parflex.maps.responses import OF_MODES, ResponseName, SinglePoseResponses
 from parflex.maps.responses import WORTH as FEW
+from parflex.maps.symbolic_matrices import NotCoveredError
 from parflex.parameters.design_numbers import DesignNumbers
 from parflex.robot.robot import Robot
 from parflex.spatial.batched import VariedNumberError
@@ -47,11 +38,11 @@ from parflex.statics.modes import natural_frequencies
 
 Array = np.ndarray
 WORTH = 200  # rows from which compiled steps pay
-LARGEST = 1_000_000  # entries of the whole matrices that are made at a time
+PLAIN_FROM = 64  # rows from which programs of linear models about undeformed poses pay: a single pose takes 10 ms
 SOME = 64  # rows whose conditions are taken at a time
-CHUNK_STEPS, CHUNK_TOGETHER, CHUNK_AT_REST, CHUNK_ALONE = 4096, 512, 256, 64  # rows of a chunk, by how they are solved
+CHUNK_STEPS, CHUNK_TOGETHER, CHUNK_ALONE = 4096, 256, 64  # rows of a chunk, by how they are solved
 SAMPLED = 768  # rows by which the modes of the others are guessed, about
-SAMPLE, CHECKS = 100, 4  # rows, spread over all of them, and how many of these are solved by whole matrices too
+SAMPLE, CHECKS = 100, 4  # rows, spread over all of them, and how many of these are solved by themselves, too
 CHECKED = 300  # unknowns up to which that is done: of finer meshes the full solution is the worse one, and slow
 AGREE = 1e-6  # relative difference of frequencies that a full solution may have: its own rounding is 1e-8
 RIGID_BODY_MODE_RATIO = 1e-9  # of the highest squared frequency asked for: lower ones may be motions without stiffness
@@ -88,45 +79,47 @@ class Batch:
         self.ignore_limits, self.often = ignore_limits, often
         self.shapes = {one.name: one.shape for one in self.responses}
         self.modes = max((one.mode for one in responses), default=1) or 1
-        self.wrench = checked_wrenches(robot.tree, load_case.wrench)
         self.fallback_reason = self.finder_reason = ""  # why responses, or modes, are not solved together
-        self.uncovered = ""  # what matrices in node coordinates do not cover
-        self.solved_in_full, self.largest_difference = 0, 0.0
-        self.model: NodeModel | None = None
+        self.largest_difference = 0.0
         self.numbers: DesignNumbers | None = None
         self.finder: ModeFinder | None = None
-        self.equilibria: EquilibriumRows | SpringRows | None = None
+        self.models: LinearModels | None = None
         self._lock, self._made, self._learns = threading.Lock(), False, False  # threads wait for programs of one
-        self.locked = locked_robot(robot, load_case.lock)
+        key = cache.key_of(robot, "locked", load_case.lock)
+        self.locked = cached("locked robots", key, lambda: locked_robot(robot, load_case.lock))
         # conditions are measured with the length of a robot, which designs change
         measured = [one for one in responses if one.kind in CONDITIONS]
         several = self.count >= FEW and not self.parameters
         self.conditions = ConditionRows(robot) if measured and several else None
         self.measured = measured if self.conditions is not None else []
-        self._choose_methods([one for one in responses if one not in self.measured])
+        self.weighed = [one for one in responses if one.kind == "mass"]
+        self._choose_methods([one for one in responses if one not in (*self.measured, *self.weighed)])
         self._read_rows()
         self.whole = np.full((self.count if often else 0, robot.tree.nq), np.nan)
         self._prepare_positions()
-        self._prepare_matrices()
-        self._prepare_equilibria()
+        self._prepare_models()
         self._prepare_steps()
 
     # -- methods ---------------------------------------------------------------------------------------
 
     def _choose_methods(self, others: list[ResponseName]) -> None:
         """Responses that are `covered` by methods for many rows, and those of single poses `alone`."""
-        self.covered, self.alone = others, list[ResponseName]()
-        if self.load_case.at_equilibrium or not others:
-            return
-        apart = [one for one in others if uncovered_reason(self.robot, [one], self.load_case.wrench)]
-        try:
-            self.locked, self.model = _locked_model(self.robot, self.load_case.lock)
-        except NotCoveredError as error:
-            self.fallback_reason = self.uncovered = str(error)
-            return
-        if apart:
-            self.fallback_reason = uncovered_reason(self.robot, apart, self.load_case.wrench)
-            self.covered, self.alone = [one for one in others if one not in apart], apart
+        balanced = self.load_case.at_equilibrium
+        least = FEW if balanced or has_springs(self.robot.tree) else PLAIN_FROM
+        self.few = self.count < least and not self.often and (balanced or not self.parameters)
+        self.covered = [one for one in others if balanced or is_batched(self.robot, one, False)]
+        self.alone = [one for one in others if one not in self.covered]
+        kinds = sorted({one.kind for one in self.alone})
+        if kinds:
+            self.fallback_reason = f"{', '.join(kinds)}: computed pose by pose"
+        reason = single_model_reason(self.robot, self.load_case, self.covered, bool(self.parameters))
+        if self.covered and (reason or self.few):
+            self._compute_alone(f"rows go one by one: {reason}" if reason else "")
+
+    def _compute_alone(self, reason: str) -> None:
+        """Leave all responses to single poses."""
+        self.fallback_reason = "; ".join(filter(None, (self.fallback_reason, reason)))
+        self.alone, self.covered = self.alone + self.covered, []
 
     def _read_rows(self) -> None:
         """Rows of numbers in the order in which they are solved, and what follows from their parameters."""
@@ -138,16 +131,11 @@ class Batch:
             rows = rows[nearest_order(self.poses[rows])]  # poses that follow each other are alike
         self.order, self.number = rows, np.full(self.count, -1)  # of each row among those whose parameters are read
         self.number[rows] = np.arange(len(rows))
-        if self.parameters and len(rows) and self.covered:
+        if self.parameters and len(rows) and (self.covered or self.weighed):
             try:
                 self.numbers = numbers_of_designs(self.robot, {key: own[rows] for key, own in self.parameters.items()})
             except (ParflexError, VariedNumberError) as error:
-                self._load_all(str(error))
-
-    def _load_all(self, reason: str) -> None:
-        """Solve the design of each row by itself."""
-        self.model = self.numbers = None
-        self.fallback_reason, self.alone, self.covered = reason, self.alone + self.covered, []
+                self._compute_alone(str(error))
 
     def _prepare_positions(self) -> None:
         self.geometry = Geometry(self.robot, self.numbers)
@@ -156,51 +144,24 @@ class Batch:
         self.positions = PositionSolver(self.geometry, self.coordinates, first.tolist(), self.ignore_limits)
         self.positions.follows_paths = not self.often
         if self.numbers is not None and not self.positions.fast:
-            self._load_all(self.positions.single_solve_reason)
+            self.numbers = None
+            self._compute_alone(self.positions.single_solve_reason)
 
-    def _prepare_matrices(self) -> None:
-        """Matrices in node coordinates; of rows with parameters those of a chunk are made with it."""
-        if self.model is None:
+    def _prepare_models(self) -> None:
+        """Linear models of the rows that steps do not answer; compiled where rows are enough for it."""
+        if not self.covered:
             return
-        self.some = max(1, min(64, LARGEST // max(1, self.model.columns) ** 2))
-        self.assembly = Assembly(self.model) if self.numbers is None else None
-
-    def _prepare_equilibria(self) -> None:
-        """Programs of equilibria and of springs between points, where rows are enough for them."""
-        balanced, robot = self.load_case.at_equilibrium, self.robot
-        if not self.covered or not (balanced or has_springs(robot.tree)):
-            if self.covered and self.model is None:
-                self._compute_alone()
-            return
-        designed = self.covered if self.parameters else ()
-        if balanced:
-            reason = single_equilibrium_reason(robot.tree, designed)
-        else:
-            reason = single_spring_reason(robot, self.load_case, designed)
-        if self.count < FEW:
-            reason = "few poses"
-        if not reason:
-            made = EquilibriumRows if balanced else SpringRows
-            try:
-                self.equilibria = made(robot, self.load_case, self.covered, self.modes, self.numbers)
-            except ParflexError as error:  # home is singular, or something is not traced
-                reason = error.message
-        if reason and self.model is None and not balanced and self.count >= FEW:
-            self.fallback_reason = reason
-        if balanced and reason:
-            self.fallback_reason = f"an equilibrium is asked for, and rows go one by one: {reason}"
-        elif self.model is None and not reason:
-            self.fallback_reason = ""
-        if self.model is None and self.equilibria is None:
-            self._compute_alone()
-
-    def _compute_alone(self) -> None:
-        self.alone, self.covered = self.alone + self.covered, []
+        case, springs = self.load_case, has_springs(self.robot.tree)
+        compiled = self.often or case.at_equilibrium or springs or self.count >= COMPILE_FROM
+        try:
+            self.models = LinearModels(self.robot, self.locked, case, self.covered, self.modes, self.numbers, compiled)
+        except ParflexError as error:  # home is singular, or nothing can move
+            self._compute_alone(error.message)
 
     def _prepare_steps(self) -> None:
         """Compiled steps of modes, where rows are enough for them."""
-        self.stepped = [one for one in self.covered if one.kind in STEPPED]
-        if self.model is None or not self.stepped or (self.count < WORTH and not self.often) or not len(self.order):
+        self.stepped = [one for one in self.covered if one.kind in STEPPED and not self.load_case.at_equilibrium]
+        if not self.stepped or (self.count < WORTH and not self.often) or not len(self.order):
             return
         try:
             modes = max(one.mode for one in self.stepped)
@@ -211,33 +172,40 @@ class Batch:
                 raise
             self.finder_reason = str(error)
             return
-        if self.numbers is None and self.model.columns <= CHECKED and not self.often:
-            self._check_steps()
+        if self.numbers is None and self.finder.programs.unknowns <= CHECKED and not self.often:
+            self._check_steps(self.finder)
 
-    def _check_steps(self) -> None:
-        """Solve some poses by whole matrices too; steps that are off are given up."""
-        assert self.finder is not None
-        count = SAMPLE if self.positions.fast else CHECKS
-        spread = self.order[np.unique(np.linspace(0, len(self.order) - 1, count).astype(int))]
-        placed = self.positions(self.poses[spread])
+    def _check_steps(self, finder: ModeFinder) -> None:
+        """Give up steps that differ from single poses; a few poses of a robot are checked once."""
+        key = cache.key_of(self.locked, "checked steps", finder.modes)
+        try:
+            self.largest_difference, agree = cached("checked steps", key, lambda: self._difference(finder))
+        except UnreachableError:  # of this batch
+            return
+        if not agree:
+            self.finder, self.finder_reason = None, "compiled steps and single poses disagree"
+
+    def _difference(self, finder: ModeFinder) -> tuple[float, bool]:
+        """Return the largest difference between steps and single poses at a few poses (Hz), and whether they agree."""
+        spread = self.order[np.unique(np.linspace(0, len(self.order) - 1, SAMPLE).astype(int))]
+        placed = self.positions(self.poses[spread if self.positions.fast else spread[:: SAMPLE // CHECKS]])
         q = placed.q[placed.status == OK]
         if not len(q):
-            return
+            raise UnreachableError("no pose is reached")
         q = q[np.linspace(0, len(q) - 1, CHECKS).astype(int)]
-        modes, exact = self.finder(q), self._matrices_of(q, None)
-        with np.errstate(invalid="ignore"):
-            found = np.sqrt(modes.x) / (2 * np.pi)
-        frequencies = exact.frequencies[:, : found.shape[1]]
-        good = modes.ok & ~exact.failed
-        off = np.abs(frequencies - found)[good]
-        self.largest_difference = float(off.max(initial=0.0))
-        if (off > AGREE * frequencies[good]).any():
-            self.finder, self.finder_reason = None, "compiled and full solutions disagree"
+        modes, case, differences, agree = finder(q), LoadCase(self.load_case.lock, "undeformed"), [0.0], True
+        for k in np.flatnonzero(modes.ok).tolist():
+            single = SinglePoseResponses(self.robot, self.geometry.whole(q[k : k + 1])[0], case, finder.modes)
+            frequencies = single.modes.frequencies
+            off = np.abs(np.sqrt(modes.x[k]) / (2 * np.pi) - frequencies)
+            differences.append(float(off.max()))
+            agree &= bool((off <= AGREE * frequencies).all())
+        return max(differences), agree
 
     @cached_property
     def free(self) -> int:
         """Rigid-body modes of the robot at home; the number of modes is checked with them."""
-        if not any(one.kind in OF_MODES for one in self.covered):
+        if not any(one.kind in OF_MODES for one in self.responses):
             return 0
         lock, key = self.load_case.lock, cache.key_of(self.locked, "free", self.modes)
         count = lambda: len(natural_frequencies(self.robot, None, self.modes, lock, "undeformed").free_motions)  # noqa: E731
@@ -245,8 +213,8 @@ class Batch:
 
     @property
     def method(self) -> str:
-        """How most rows are solved: "together" or "one by one"."""
-        return "one by one" if self.alone else "together"
+        """How most rows are solved: "steps", "together" or "one by one"."""
+        return "one by one" if self.alone else "together" if self.finder is None else "steps"
 
     @property
     def reason(self) -> str:
@@ -259,8 +227,6 @@ class Batch:
         """Rows of a chunk: fewer where a row takes longer, so that little is lost when a map is interrupted."""
         if self.alone or not self.positions.fast:
             return CHUNK_ALONE
-        if self.model is None and self.equilibria is not None:
-            return CHUNK_AT_REST
         steps = self.finder is not None and len(self.stepped) == len(self.covered) and not self.measured
         return CHUNK_STEPS if steps else CHUNK_TOGETHER
 
@@ -271,25 +237,25 @@ class Batch:
 
     def prepare(self) -> None:
         """Make what threads share before they start."""
-        if self.model is not None:
+        if not self.load_case.at_equilibrium:
             _ = self.free
         if self.conditions is not None:
             self.conditions.prepare()
-        if self.equilibria is not None and self.model is None:  # else few rows need it, if any
+        if self.finder is None or len(self.stepped) < len(self.covered):  # else few rows need linear models, if any
             self._prepared()
 
-    def _prepared(self) -> EquilibriumRows | SpringRows | None:
-        """Programs of the whole tree, traced and compiled when they are first needed."""
+    def _prepared(self) -> LinearModels | None:
+        """Linear models, whose programs are traced and compiled when they are first needed."""
         with self._lock:
-            if self.equilibria is not None and not self._made:
+            if self.models is not None and not self._made:
                 try:
-                    self.equilibria.prepare()
+                    self.models.prepare()
                     self._made = True
                 except (ParflexError, TypeError) as error:  # something decides by a number that designs change
                     if self.numbers is None and isinstance(error, TypeError):
                         raise
-                    self.equilibria, self.fallback_reason = None, f"rows go one by one: {error}"
-        return self.equilibria
+                    self.models, self.fallback_reason = None, f"rows go one by one: {error}"
+        return self.models
 
     # -- rows ------------------------------------------------------------------------------------------
 
@@ -314,7 +280,6 @@ class Batch:
             if progress is not None:
                 progress(done, self.count)
         result.refuse()
-        self.solved_in_full = result.fallbacks
         return result
 
     def solve(self, rows: slice | Array) -> BatchResult:
@@ -337,6 +302,8 @@ class Batch:
             if self.often:
                 self.whole[rows[here]] = whole
             done = self._together(found, here, rows[here], q, whole, own)
+            for one in self.weighed:
+                found.values[one.name][here] = masses_of(self.robot, self._own(own))
             if self.conditions is not None and len(here):
                 for one in self.measured:
                     found.values[one.name][here] = self._measured(whole)[one.kind]
@@ -347,7 +314,7 @@ class Batch:
                     self._by_single_pose(found, int(here[k]), self.robot, whole[k], open_responses)
         for row, wanted in left.items() if self.parameters else ():
             self._loaded(found, row, int(rows[row]), wanted)
-        found.fallbacks += len(left)
+        found.fallbacks += 0 if self.few else len(left)
         for one in self.responses:
             if one.unreached is not None:
                 found.values[one.name][np.isin(found.status, (UNREACHABLE, OUTSIDE))] = one.unreached
@@ -376,6 +343,10 @@ class Batch:
             found.reasons[row] = why[int(placed.status[k])] if placed.messages is None else placed.messages[k]
         return placed
 
+    def _own(self, own: Array | None) -> DesignNumbers | None:
+        """Numbers of the designs of rows."""
+        return None if self.numbers is None or own is None else self.numbers.of_rows(own)
+
     def _measured(self, whole: Array) -> dict[str, Array]:
         assert self.conditions is not None
         parts = [self.conditions(whole[start : start + SOME]) for start in range(0, len(whole), SOME)]
@@ -390,53 +361,39 @@ class Batch:
         done = np.full(len(here), not self.covered)
         if not self.covered or not len(here):
             return done
-        at_rest = np.ones(len(here), dtype=bool)
-        if self.model is not None:
-            at_rest = self._prestressed(q, own)
-            plain = np.flatnonzero(~at_rest)
-            if len(plain):
-                chosen = None if own is None else own[plain]
-                done[plain] = self._undeformed(found, here[plain], rows[plain], q[plain], chosen)
-        tense = np.flatnonzero(at_rest)
-        equilibria = self._prepared() if len(tense) else None
-        if equilibria is not None:
-            done[tense] = equilibria(found, here[tense], whole[tense], None if own is None else own[tense])
-        return done
-
-    def _prestressed(self, q: Array, own: Array | None) -> Array:
-        """Rows with a spring under tension: about their equilibrium alone.
-
-        About the undeformed pose they are as others are, but for what its springs push.
-        """
-        if self.load_case.about == "undeformed" and not any(one.kind in STATIC for one in self.covered):
-            return np.zeros(len(q), dtype=bool)
-        return prestressed_rows(self.locked, self.numbers, q, self.geometry.kept, own)
-
-    def _undeformed(self, found: BatchResult, here: Array, rows: Array, q: Array, own: Array | None) -> Array:
-        """Which rows have all answers by compiled steps of modes and by matrices."""
-        stepped = self._by_steps(found, here, rows, q, own) if self.finder is not None else np.zeros(len(here), bool)
+        stepped = np.zeros(len(here), dtype=bool)
+        plain = np.flatnonzero(~self._prestressed(whole, own)) if self.finder is not None else np.zeros(0, dtype=int)
+        if len(plain):
+            own_plain = None if own is None else own[plain]
+            stepped[plain] = self._by_steps(found, here[plain], rows[plain], q[plain], own_plain)
         others = [one for one in self.covered if one not in self.stepped]
-        done = np.ones(len(here), dtype=bool)
         for part, asked in ((stepped, others), (~stepped, self.covered)):
-            if asked and part.any():
-                chosen = np.flatnonzero(part)
-                own_chosen = None if own is None else own[chosen]
-                done[chosen] = self._by_matrices(found, here[chosen], q[chosen], own_chosen, asked)
-        if self.stepped and self.count >= WORTH:
-            found.fallbacks += int((done & ~stepped).sum())
+            chosen = np.flatnonzero(part)
+            models = self._prepared() if asked and len(chosen) else None
+            if models is not None:
+                done[chosen] = models(found, here[chosen], whole[chosen], None if own is None else own[chosen], asked)
+            elif not asked:
+                done[chosen] = True
+        found.fallbacks += int((done & ~stepped)[plain].sum())
         if self._learns:
             self.positions.remember(self.poses[rows], q, own)
         return done
 
+    def _prestressed(self, whole: Array, own: Array | None) -> Array:
+        """Rows with a spring under tension, which are about their equilibrium."""
+        if self.load_case.about == "undeformed":
+            return np.zeros(len(whole), dtype=bool)
+        return prestressed_rows(self.locked, self.numbers, whole, own)
+
     def _by_steps(self, found: BatchResult, here: Array, rows: Array, q: Array, own: Array | None) -> Array:
         """Which rows have their modes by compiled steps."""
-        assert self.finder is not None and self.model is not None
+        assert self.finder is not None
         features = None if own is None else np.concatenate([self.poses[rows], self.keys[rows]], axis=1)
         shaped, count = any(one.kind == "shape" for one in self.stepped), self.finder.modes
         modes = self.finder(q, own, shaped, features, in_order=self.in_order)
         if self._learns and features is not None:
             self.finder.learn(features, modes)
-        done = (modes.ok & self._usual(q, own)).astype(np.int64)
+        done = (modes.ok & self._holds_as_at_home(q, own)).astype(np.int64)
         frequencies, twists = np.empty((len(here), count)), np.empty((len(here), count, 6) if shaped else (0, 0, 0))
         every = np.arange(len(here))
         untold = put_modes(modes.x, modes.twists, every, RIGID_BODY_MODE_RATIO, frequencies, twists, done)
@@ -447,43 +404,13 @@ class Batch:
             found.values[one.name][here[good]] = values[good, one.mode - 1]
         return done > 0
 
-    def _usual(self, q: Array, own: Array | None) -> Array:
+    def _holds_as_at_home(self, q: Array, own: Array | None) -> Array:
         """Rows at which loops hold as at home: elsewhere more rows than steps know of hold something."""
-        assert self.model is not None
-        if not has_spare_rows(self.model.cut):
+        assert self.models is not None
+        statics = self.models.statics
+        if not statics.spare:
             return np.ones(len(q), dtype=bool)
-        assembly = self.assembly or Assembly(self.model, [], designs=self._numbers_of(own))
-        return assembly.usual(*self.geometry.places(assembly.links)(q))
-
-    def _numbers_of(self, own: Array | None) -> DesignNumbers:
-        assert self.numbers is not None and own is not None
-        return self.numbers.of_rows(own)
-
-    def _matrices_of(self, q: Array, assembly: Assembly | None, part: Array | None = None) -> BatchedResponses:
-        assert self.model is not None
-        assembly = assembly or self.assembly
-        assert assembly is not None
-        places = self.geometry.places(assembly.links)(q)
-        return BatchedResponses(self.model, assembly, places, self.free, self.modes, self.wrench, part)
-
-    def _by_matrices(
-        self, found: BatchResult, here: Array, q: Array, own: Array | None, responses: Sequence[ResponseName]
-    ) -> Array:
-        """Which rows have all answers from matrices in node coordinates."""
-        assert self.model is not None
-        done, assembly = np.zeros(len(here), dtype=bool), self.assembly
-        if assembly is None:
-            try:
-                assembly = Assembly(self.model, designs=self._numbers_of(own))
-            except (NotCoveredError, VariedNumberError):
-                return done
-        for start in range(0, len(here), self.some):
-            part = np.arange(start, min(start + self.some, len(here)))
-            matrices = self._matrices_of(q[part], assembly, None if own is None else part)
-            for one in responses:
-                found.values[one.name][here[part]] = matrices.answer(one)
-            done[part] = ~matrices.failed
-        return done
+        return statics.holds_as_at_home(statics.programs.closures(self.models.wide(self.geometry.whole(q), own)))
 
     # -- one by one ------------------------------------------------------------------------------------
 
@@ -535,14 +462,3 @@ class Batch:
         first = next(iter(wrong.values()))
         found.mark(row, UNREACHABLE if isinstance(first, UnreachableError) else SINGULAR, first.message)
         found.refused = next(iter(found.refusals.values()), found.refused)
-
-
-def _locked_model(robot: Robot, lock: str | Sequence[str]) -> tuple[Robot, NodeModel]:
-    """The robot with its locked joints, and its unknowns."""
-    key = cache.key_of(robot, "locked", lock if isinstance(lock, str) else list(lock))
-
-    def build() -> tuple[Robot, NodeModel]:
-        locked = locked_robot(robot, lock)
-        return locked, node_model(locked)
-
-    return cached("locked robots", key, build)

@@ -1,280 +1,212 @@
-"""Responses at many poses at once: stiffness, deflection, condition numbers."""
+"""Responses at rows of poses: of linear models, and the conditions of poses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+import scipy
 
 from parflex.closure import mobility
 from parflex.closure.working_modes import block
-from parflex.forces.forces import Wrench
-from parflex.maps.assembly import Assembly, NodeModel
-from parflex.maps.equilibrium_programs import SparseRows
-from parflex.maps.responses import ResponseName, RowResponses, signed_twists
+from parflex.maps.responses import PLANAR, TURNS, ResponseName, selected_entry, signed_twists
+from parflex.maps.row_statics import RowModels, RowStatics
+from parflex.maps.tree_programs import SparseRows
 from parflex.recursion.kinematics import jacobians, pose
+from parflex.robot.beam_nodes import is_between
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot, file_frame
-from parflex.statics.linear_system import REGULAR, ZERO, loads_rigid_modes, lowest_modes, split_stiffness
+from parflex.spatial.rotations import vector_from_rotation
+from parflex.statics.equilibrium_solver import is_positive
+from parflex.statics.linear_system import lowest_modes, sorted_modes
+from parflex.statics.loads import has_force_elements
+from parflex.statics.stiffness import RIGID
 from parflex.symbolic.expression import Graph
-from parflex.tree.tree import GROUND
 
 Array = np.ndarray
-
-COVERED = ("frequency", "damping", "shape", "strain", "stiffness", "compliance", "deflection", "mass")
-
+CONDITIONS = ("conditioning", "singularity")
+BATCHED = ("frequency", "damping", "shape", "motion", "stiffness", "compliance", "deflection", "effort")
 PLANE = [0, 1, 5]
 
-KINDS = ("conditioning", "singularity")
+
+def is_batched(robot: Robot, one: ResponseName, at_equilibrium: bool) -> bool:
+    """Whether linear models of rows answer a response; forces between the nodes of a beam are left to single poses."""
+    if one.kind == "strain":  # energies of couplings and elements are not those of one link
+        return not (at_equilibrium or robot.tree.springs or has_force_elements(robot.tree))
+    forced = one.kind in ("stiffness", "compliance", "deflection") and one.of
+    return one.kind in BATCHED and not (forced and is_between(robot, one.of))
 
 
-def uncovered_reason(robot: Robot, responses: Sequence[ResponseName], wrench: Wrench | None) -> str:
-    """Why these responses cannot be had together; empty where they can."""
-    apart = sorted({item.kind for item in responses if item.kind not in COVERED})
-    if apart:
-        return f"{', '.join(apart)}: computed pose by pose"
-    lossy = any(item.acts and (item.damping or item.speed_curve is not None) for item in robot.tree.elements)
-    if lossy and any(item.kind == "damping" for item in responses):
-        return "a damper between two points"
-    frames = [item.of for item in responses if item.of] + list(wrench or {})
-    frames += [robot.tree.end_effector] * any(item.kind == "shape" for item in responses)
-    for frame in frames:
-        place = robot.tree.place(frame)
-        if place.inner is not None or place.link == GROUND:
-            return f"'{frame}' is inside a body or on the ground"
-    return ""
+class ModelResponses:
+    """Responses of linear models of rows; what several responses need is computed once.
 
+    `failed` are rows that are left to the functions of single poses, and `start` the positions before loads act.
+    """
 
-class BatchedResponses(RowResponses):
-    """Matrices of some poses, and what follows from them; what several responses need is computed once."""
+    def __init__(self, robot: Robot, statics: RowStatics, models: RowModels, start: Array, modes: int) -> None:
+        self.robot, self.statics, self.models, self.start = robot, statics, models, start
+        self.programs = statics.programs
+        self.modes_requested = modes
+        self.failed = ~models.ok
 
-    def __init__(
-        self,
-        model: NodeModel,
-        assembly: Assembly,
-        places: tuple[Array, Array],
-        free: int,
-        modes: int,
-        wrench: Wrench | None = None,
-        designs: Array | None = None,
-    ) -> None:
-        self.robot, self.model, self.places = model.robot, model, places
-        self.assembly = assembly if designs is None else assembly.of_rows(designs)
-        self.free, self.modes, self.wrench = free, modes, wrench or {}
-        self.open_motions = {j: self.assembly.motion(j, *places) for j in self.assembly.bodies}
-        loop_rows = self.assembly.held
-        self.left: Array | None = None
-        usual = np.ones(len(places[0]), dtype=bool)
-        if loop_rows is not None:
-            self.left, usual = loop_rows.motions(*places)
-        self.motions = {j: self._left(*motion) for j, motion in self.open_motions.items()}
-        # poses that are left to the functions of single poses; at once those where loops hold otherwise than at home
-        self.K = self._closed(self.assembly.open_stiffness(self.open_motions, len(places[0])))
-        self.odd = ~(usual & np.isfinite(self.K).all(axis=(1, 2)))
-        self.K[self.odd] = np.eye(self.K.shape[1])
-        self.failed = self.odd.copy()
-        self.loose: dict[
-            int, tuple[Array, Array]
-        ] = {}  # motions that nothing holds, and what gives the force along them
-
-    @cached_property
-    def M(self) -> Array:
-        """The mass beside K: statics do without it."""
-        mass = self._closed(self.assembly.open_mass(self.open_motions, len(self.K)))
-        mass[self.odd] = np.eye(self.K.shape[1])
-        return mass
-
-    def _closed(self, matrix: Array) -> Array:
-        """A matrix over what loops leave free of the unknowns."""
-        return matrix if self.left is None else np.swapaxes(self.left, 1, 2) @ matrix @ self.left
-
-    def _left(self, columns: Array, W: Array) -> tuple[Array, Array]:
-        """A motion over what loops leave free of the unknowns."""
-        if self.left is None:
-            return columns, W
-        return np.arange(self.left.shape[2]), W @ self.left[:, columns]
-
-    def _stretches(self) -> list[tuple[str, Array, Any, Any]]:
-        """Springs of joints and couplings: frame, stretch per unit of the unknowns, stiffness and damping."""
-        size, tree = self.assembly.model.columns, self.assembly.tree
-        springs = []
-        for j, k in self.assembly.joint_rows():
-            terms = tree.links[j].terms
-            damping = self.assembly.chosen_number(terms.damper) + self.assembly.chosen_number(terms.viscous)
-            springs.append(
-                (tree.links[j].name, np.eye(size)[k][None], self.assembly.chosen_number(terms.stiffness), damping)
-            )
-        for spring in tree.springs:
-            numbers = self.assembly.chosen_number(spring.stiffness), self.assembly.chosen_number(spring.damping)
-            springs.append((tree.links[spring.numbers[0]].name, self.assembly.stretch(spring), *numbers))
-        return [
-            (file_frame(self.robot, name), row if self.left is None else (row[:, None] @ self.left)[:, 0], *numbers)
-            for name, row, *numbers in springs
-        ]
+    def answer(self, response: ResponseName) -> Array:
+        """Numbers of a response at all rows."""
+        return np.asarray(getattr(self, f"_of_{response.kind}")(response), dtype=float)
 
     # -- modes -----------------------------------------------------------------------------------------
 
     @cached_property
-    def vectors(self) -> Array:
-        """Mass-normalised modes (poses x unknowns x modes) in the order of their strain energies."""
-        count, size, _ = self.K.shape
-        shapes = np.zeros((count, size, self.modes))
-        for k in range(count):
+    def matrices(self) -> tuple[Array, Array]:
+        """Symmetric part of K, and M, without units."""
+        K = self.models.states.K
+        return (K + np.swapaxes(K, 1, 2)) / 2, self.statics.mass_matrices(self.models.q, self.models.J)
+
+    @cached_property
+    def stable(self) -> Array:
+        """Rows from which no motion sets energy free."""
+        stable = np.ones(len(self.failed), dtype=bool)
+        for k in np.flatnonzero(self.models.ok):
+            stable[k] = is_positive(self.models.states.K[k])
+        return stable
+
+    @cached_property
+    def modes(self) -> tuple[Array, Array]:
+        """Squared circular frequencies (rows x modes), and mass-normalised modes along the independent rates."""
+        K, M = self.matrices
+        values = np.full((len(K), self.modes_requested), np.nan)
+        vectors = np.full((*K.shape[:2], self.modes_requested), np.nan)
+        for k in np.flatnonzero(self.models.ok):
             try:
-                w, v = lowest_modes(self.K[k], self.M[k], self.free, self.modes)
-            except np.linalg.LinAlgError:
+                values[k], vectors[k] = self._modes_of(K[k], M[k], k in self.models.inverse.free or not self.stable[k])
+            except (np.linalg.LinAlgError, ValueError):
                 self.failed[k] = True
-                continue
-            scale = np.abs(self.K[k]).max() / np.abs(self.M[k]).max()
-            if (np.abs(w[: self.free]) > ZERO * scale).any() or w[self.free] <= 1e-9 * w[-1]:
-                self.failed[k] = True  # not the motions without stiffness that the robot has at home
-            shapes[k] = v[:, self.free :]
-        return shapes
+        if self.models.K_tot is None:
+            return values, vectors
+        # as at single poses: energies of bodies are positive, so that slow modes keep the digits that the solver loses
+        rates = self.models.J @ vectors
+        values = np.einsum("rim,rim->rm", rates, self.models.K_tot @ rates)
+        order = np.argsort(values, axis=1, kind="stable")
+        return np.take_along_axis(values, order, axis=1), np.take_along_axis(vectors, order[:, None], axis=2)
+
+    def _modes_of(self, K: Array, M: Array, all_of_them: bool) -> tuple[Array, Array]:
+        """The lowest modes; beside motions that are free or grow, as for single poses, from all modes."""
+        wanted = self.modes_requested
+        if not all_of_them:
+            values, vectors = lowest_modes(K, M, 0, wanted)
+            if len(values) < wanted or not values[0] > 0.0:
+                raise np.linalg.LinAlgError("fewer modes")
+            return values[:wanted], vectors[:, :wanted]
+        values, vectors = scipy.linalg.eigh(K, M)
+        values, vectors, unstable, free = sorted_modes(values, vectors, K, M)
+        first = unstable + free
+        if wanted > len(K) - first:
+            raise np.linalg.LinAlgError("fewer modes")  # which the functions of single poses say in words
+        return values[first : first + wanted], vectors[:, first : first + wanted]
 
     @cached_property
-    def energies(self) -> dict[str, Array]:
-        """Twice the strain energy of each mode (poses x modes) by frame, body by body: none is a difference."""
-        tree = self.robot.tree
-        energies: dict[str, Array] = {}
-        for j, (columns, W) in self.motions.items():
-            name = file_frame(self.robot, tree.links[j].name)
-            if W.shape[1] > 6:
-                bent = W[:, 6:] @ self.vectors[:, columns]
-                energy = np.einsum("pim,pim->pm", bent, self.assembly.stiffness[j] @ bent)
-                energies[name] = energies.get(name, 0.0) + energy
-        for name, row, stiffness, _ in self._stretches():
-            stretch = (row[:, None] @ self.vectors)[:, 0]
-            energies[name] = energies.get(name, 0.0) + np.reshape(stiffness, (-1, 1)) * stretch**2
-        return energies
+    def shapes(self) -> Array:
+        """All rates in the modes (rows x rates x modes)."""
+        return self.models.J @ self.modes[1]
 
-    @cached_property
-    def squares(self) -> Array:
-        """Squared circular frequencies (poses x modes), as sums of energies."""
-        return sum(self.energies.values(), np.zeros((len(self.K), self.modes)))
-
-    @cached_property
-    def frequencies(self) -> Array:
-        """In Hz (poses x modes)."""
-        return np.sort(np.sqrt(self.squares) / (2 * np.pi), axis=1)
-
-    @cached_property
-    def order(self) -> Array:
-        """Columns of the modes from the lowest frequency up."""
-        return np.argsort(self.squares, axis=1, kind="stable")
-
-    def _mode(self, values: Array, response: ResponseName) -> Array:
-        """Of numbers of modes (poses x ... x modes) those of one."""
-        number = self.order[:, response.mode - 1]
-        index = number.reshape(-1, *[1] * (values.ndim - 1))
-        return np.take_along_axis(values, index, axis=-1)[..., 0]
-
-    def _of_frequency(self, response: ResponseName) -> Array:
-        return self.frequencies[:, response.mode - 1]
-
-    def _of_damping(self, response: ResponseName) -> Array:
-        dissipation = np.einsum("pim,pij,pjm->pm", self.vectors, self.damping, self.vectors)
-        return self._mode(dissipation / (2 * np.sqrt(self.squares)), response)
-
-    def _of_shape(self, response: ResponseName) -> Array:
-        return self.twists[:, response.mode - 1]
-
-    def _of_strain(self, response: ResponseName) -> Array:
-        shares = np.stack(
-            [np.broadcast_to(self.energies.get(p, 0.0), self.squares.shape) for p in response.parts], axis=1
-        )
-        return self._mode(shares / self.squares[:, None], response)
-
-    @cached_property
-    def twists(self) -> Array:
-        """Twists of the end effector (poses x modes x 6)."""
-        twists = self.frame_rows(self.robot.tree.end_effector) @ self.vectors
-        ordered = np.take_along_axis(twists, self.order[:, None, :], axis=2)
-        return signed_twists(np.swapaxes(ordered, 1, 2), self.robot.tree.length)
+    def _of_frequency(self, one: ResponseName) -> Array:
+        return np.sqrt(self.modes[0][:, one.mode - 1]) / (2 * np.pi)
 
     @cached_property
     def damping(self) -> Array:
-        """D (poses x n x n): bodies, dampers and viscous friction of joints."""
-        D, tree = np.zeros_like(self.K), self.assembly.tree
-        for j, (columns, W) in self.motions.items():
-            if W.shape[1] > 6:
-                body = tree.links[j].body
-                body_damping = self.assembly.chosen_number(body.damping_at(np.zeros(body.size)))
-                D[:, columns[:, None], columns] += np.swapaxes(W[:, 6:], 1, 2) @ (body_damping @ W[:, 6:])
-        for _, row, _, coefficient in self._stretches():
-            D += np.reshape(coefficient, (-1, 1, 1)) * (row[:, :, None] * row[:, None, :])
-        return D
+        """Damping ratios (rows x modes)."""
+        dissipation = np.einsum("rim,rim->rm", self.shapes, self.programs.damping(self.models.q) @ self.shapes)
+        return dissipation / (2 * np.sqrt(self.modes[0]))
+
+    def _of_damping(self, one: ResponseName) -> Array:
+        return self.damping[:, one.mode - 1]
+
+    def _of_shape(self, one: ResponseName) -> Array:
+        P = self.programs.frame_rows(self.robot.tree.end_effector)(self.models.q)
+        twist = P @ self.shapes[:, :, one.mode - 1 : one.mode]
+        return signed_twists(twist[:, :, 0], self.robot.tree.length)
+
+    def _of_motion(self, one: ResponseName) -> Array:
+        shape = self.shapes[:, :, one.mode - 1]
+        return shape * np.sign(np.take_along_axis(shape, np.abs(shape).argmax(axis=1)[:, None], axis=1))
+
+    def _of_strain(self, one: ResponseName) -> Array:
+        assert self.models.K_tot is not None
+        shape = self.shapes[:, :, one.mode - 1]
+        energies, shares = shape * (self.models.K_tot @ shape[:, :, None])[:, :, 0], []
+        for part in one.parts:
+            links = [link for link in self.robot.tree.links if file_frame(self.robot, link.name) == part]
+            rates = [k for link in links for span in (link.v, link.e_v) for k in range(span.start, span.stop)]
+            shares.append(energies[:, rates].sum(axis=1))
+        return np.stack(shares, axis=1) / energies.sum(axis=1, keepdims=True)
 
     # -- statics ---------------------------------------------------------------------------------------
 
-    @cached_property
-    def inverse(self) -> Array:
-        """K^-1 (poses x n x n); what is free is left out, and where loads drive it, the pose is left to single ones."""
-        size = np.sqrt(np.maximum(np.einsum("pii->pi", self.K), 1e-300))
-        scaled = self.K / (size[:, :, None] * size[:, None, :])
-        try:
-            inverse = np.linalg.inv(scaled)
-            condition = np.abs(scaled).sum(axis=1).max(axis=1) * np.abs(inverse).sum(axis=1).max(axis=1)
-        except np.linalg.LinAlgError:
-            inverse, condition = np.zeros_like(scaled), np.full(len(scaled), np.inf)
-        inverse = inverse / (size[:, :, None] * size[:, None, :])
-        for k in np.flatnonzero(~(condition < REGULAR) & ~self.failed).tolist():
-            try:
-                split = split_stiffness(self.K[k], self.M[k])
-                inverse[k], along = split.solve(np.eye(len(self.K[k])))
-                self.loose[k] = split.free, along
-            except (np.linalg.LinAlgError, ValueError):
-                self.failed[k] = True
-        return inverse
-
-    def _leave_driven(self, loads: Array) -> None:
-        """Poses at which loads (poses x n x loads) drive what is free are left to those who name it."""
-        for k, (free, along) in self.loose.items():
-            self.failed[k] |= loads_rigid_modes(free, loads[k], along @ loads[k])
-
-    def frame_rows(self, frame: str) -> Array:
-        """World twist of a frame per unit of the unknowns (poses x 6 x n)."""
-        place = self.assembly.tree.place(frame)
-        columns, W = self.motions[place.link]
-        R = self.places[0][:, self.assembly.index[place.link]]
-        position = np.atleast_2d(self.assembly.chosen_number(place.position))
-        v = W[:, :3] + np.cross(W[:, 3:6], position[:, :, None], axis=1)
-        J = np.zeros((len(W), 6, self.K.shape[1]))
-        J[:, :, columns] = np.concatenate([R @ v, R @ W[:, 3:6]], axis=1)
-        return J
-
-    def compliance(self, frame: str, planar: bool) -> Array:
+    def _compliance(self, one: ResponseName) -> Array:
         """Of a frame in world axes."""
-        P = self.frame_rows(frame)
-        P = P[:, PLANE] if planar else P
-        compliance = P @ self.inverse @ np.swapaxes(P, 1, 2)
-        self._leave_driven(np.swapaxes(P, 1, 2))
-        return compliance
+        P = self.programs.frame_rows(one.of)(self.models.q)
+        P = (P[:, PLANE] if one.parts == PLANAR else P) @ self.models.J
+        self.failed |= self.models.inverse.driven(np.swapaxes(P, 1, 2))
+        return P @ self.models.inverse.matrices @ np.swapaxes(P, 1, 2)
+
+    def _of_compliance(self, one: ResponseName) -> Array:
+        return selected_entry(self._compliance(one), one)
+
+    def _of_stiffness(self, one: ResponseName) -> Array:
+        """Inverses of compliances (rows x n x n); not a number where a direction is rigid."""
+        turning = np.array([part in TURNS for part in one.parts])
+        lengths = np.where(turning, self.robot.tree.length, 1.0)
+        scaled = self._compliance(one) * np.outer(lengths, lengths)
+        rigid = ~np.isfinite(scaled).all(axis=(1, 2))
+        scaled[rigid] = 0.0
+        values = np.linalg.svd(scaled, compute_uv=False)
+        rigid |= values[:, -1] < RIGID * np.maximum(values[:, 0], 1e-300)
+        scaled[rigid] = np.eye(len(one.parts))
+        stiffness = np.linalg.inv(scaled) * np.outer(lengths, lengths)
+        stiffness[rigid] = np.nan
+        return selected_entry(stiffness, one)
+
+    @cached_property
+    def forces(self) -> Array:
+        """F of the open tree at the positions of the models."""
+        return self.programs.forces(self.models.q, self.models.loads)
 
     @cached_property
     def step(self) -> Array:
-        """How the unknowns move under gravity and the wrenches (poses x n), to first order."""
-        force = np.zeros(self.K.shape[:2])
-        tree = self.assembly.tree
-        g = np.atleast_2d(self.assembly.chosen_number(tree.gravity))
-        for j, (columns, W) in self.motions.items():
-            R = self.places[0][:, self.assembly.index[j]]
-            pull = self.assembly.inertia[j][..., :3] @ (np.swapaxes(R, 1, 2) @ g[:, :, None])
-            force[:, columns] += np.einsum("pic,pi->pc", W, np.broadcast_to(pull[..., 0], W.shape[:2]))
-        for frame, wrench in self.wrench.items():
-            force += np.einsum("pic,i->pc", self.frame_rows(frame), np.asarray(wrench, dtype=float))
-        moved = np.einsum("pij,pj->pi", self.inverse, force)
-        self._leave_driven(force[:, :, None])
-        return moved
+        """Motions along all rates from an undeformed pose under the loads, to first order."""
+        force = np.swapaxes(self.models.J, 1, 2) @ self.forces[:, :, None]
+        self.failed |= self.models.inverse.driven(force)
+        return -(self.models.J @ (self.models.inverse.matrices @ force))[:, :, 0]
 
-    def _of_deflection(self, response: ResponseName) -> Array:
-        displacement = np.einsum("pij,pj->pi", self.frame_rows(response.of), self.step)
-        return displacement if response.direction is None else displacement[:, response.direction]
+    def _of_deflection(self, one: ResponseName) -> Array:
+        if self.models.K_tot is not None:
+            moved = (self.programs.frame_rows(one.of)(self.models.q) @ self.step[:, :, None])[:, :, 0]
+        else:
+            place = self.programs.places(one.of)
+            before, now = place(self.start), place(self.models.q)
+            moved = np.full((len(now), 6), np.nan)
+            moved[:, :3] = now[:, 9:] - before[:, 9:]
+            for k in np.flatnonzero(self.models.ok):
+                moved[k, 3:] = vector_from_rotation(now[k, :9].reshape(3, 3) @ before[k, :9].reshape(3, 3).T)
+        return moved if one.direction is None else moved[:, one.direction]
 
-    def _of_mass(self, response: ResponseName) -> Array:
-        masses = [self.assembly.chosen_number(link.body.m) for link in self.assembly.tree.links]
-        return np.broadcast_to(sum(masses), len(self.K))
+    @cached_property
+    def needed(self) -> Array:
+        """F - J_tot^T lam along all rates, with multipliers of least norm."""
+        F, G, free = self.forces, self.models.G, self.statics.robot.free
+        if self.models.K_tot is not None:
+            F = F + (self.models.K_tot @ self.step[:, :, None])[:, :, 0]
+        if not G.shape[1]:
+            return F
+        if self.statics.spare:
+            lam = np.linalg.pinv(np.swapaxes(G[:, :, free], 1, 2), rcond=1e-12) @ F[:, free, None]
+        else:
+            lam = self.statics.multipliers(G, F)[:, :, None]
+        return F - (np.swapaxes(G, 1, 2) @ lam)[:, :, 0]
+
+    def _of_effort(self, one: ResponseName) -> Array:
+        k = next(k for k in self.robot.actuated if self.robot.tree.rate_names[k] == one.of)
+        return self.needed[:, k] if k in self.statics.robot.locked else np.zeros(len(self.failed))
 
 
 class ConditionRows:

@@ -24,22 +24,16 @@ def map_method(robot: Robot) -> tuple[str, str]:
         batch = Batch(robot, [], np.zeros((WORTH, 0)), read_responses(robot, ["frequency:1"]), LoadCase())
     except ParflexError as error:
         return "none", f"With its motors locked the robot has no natural frequency: {error.message}."
-    if batch.model is None and batch.equilibria is not None:
-        return "together", (
-            f"Because of {batch.uncovered}, maps are solved by Newton's method for many poses together, about the "
-            "equilibrium where something is under tension: a pose takes milliseconds. What does not converge so is "
-            "solved by itself."
-        )
-    if batch.model is None:
+    if batch.models is None:
         return "one by one", (
-            "Maps are computed pose by pose by the general reduction, because of "
+            "Maps are computed pose by pose by the functions of single poses, because of "
             f"{batch.fallback_reason}: this is slow."
         )
-    size = batch.model.columns
+    size = len(batch.models.statics.independent)
     if batch.finder is None:
-        return "reduced", (
-            f"Maps are computed from whole matrices with {size} unknowns at each pose, which LAPACK solves, "
-            f"because of {batch.finder_reason}."
+        return "together", (
+            f"Because of {batch.finder_reason}, maps are computed from matrices with {size} unknowns at each pose, by "
+            "Newton's method about the equilibrium where something is under tension: a pose takes milliseconds."
         )
     return "fast", (
         f"Maps are fast: the {size} unknowns of a pose are eliminated by compiled steps of inverse iteration; every "

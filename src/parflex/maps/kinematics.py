@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -17,11 +17,8 @@ from parflex.closure.leg_geometry import Dyad, LegSign, Pivot
 from parflex.closure.targets import FrameTarget
 from parflex.codegen.emit_python import functions_of
 from parflex.codegen.llvm_jit import Kernel
-from parflex.codegen.optimise import make_program
 from parflex.codegen.program import Program, run
 from parflex.parameters.design_numbers import DesignNumbers
-from parflex.records import Record
-from parflex.recursion.kinematics import pose
 from parflex.robot.robot import Robot
 from parflex.symbolic.expression import Graph
 from parflex.tree.tree import GROUND, Place, Tree
@@ -157,22 +154,6 @@ class Geometry:
         result[:, self.kept] = q
         return result
 
-    def places(self, links: Sequence[int]) -> Places:
-        """Where some links are, for many poses; traced once for all designs by the same keys."""
-        numbers = None if self.designs is None else self.designs.places
-        key = tuple(links), self.compiled
-        return cached("places of links", key, lambda: self._places(links), owners=(self.robot, numbers))
-
-    def _places(self, links: Sequence[int]) -> Places:
-        graph, robot = self.traced()
-        branch = Subtree(rigid_tree(robot.tree), links)
-        q = branch.symbols(graph)
-        at = pose(branch.tree, q)
-        numbers = [branch.number[j] for j in links]
-        outputs = {f"{k}": np.concatenate([at.rotation[k].ravel(), at.position[k]]) for k in numbers}
-        program = BatchProgram(make_program(graph, "places", outputs, quick=True), self.compiled)
-        return Places(program, self.inputs(branch.positions), len(numbers))
-
     def traced(self) -> tuple[Graph, Robot]:
         """A graph, and the robot with symbols of it where designs differ."""
         graph = Graph()
@@ -206,20 +187,6 @@ class Geometry:
         made[:, :width] = q
         np.take(self._placing, designs, axis=0, out=made[:, width:], mode="clip")  # unbuffered; all are there
         return made
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Places(Record):
-    """Rotations and positions of links in world axes, from positions of the rigid tree."""
-
-    program: BatchProgram
-    positions: Array
-    count: int
-
-    def __call__(self, q: Array) -> tuple[Array, Array]:
-        """Rotations (poses x links x 3 x 3) and positions (poses x links x 3)."""
-        parts = self.program(q[:, self.positions]).reshape(len(q), self.count, 12)
-        return parts[:, :, :9].reshape(len(q), self.count, 3, 3), parts[:, :, 9:]
 
 
 class Subtree:

@@ -26,12 +26,12 @@ from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.lower import Emission, depth_first
 from parflex.codegen.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.maps.assembly import NotCoveredError, refuse_elements
 from parflex.maps.kinematics import rigid_tree
 from parflex.maps.symbolic_matrices import (
     BodyMatrices,
     FrameBuilder,
     FrameTree,
+    NotCoveredError,
     Row,
     close_loops,
     product,
@@ -316,6 +316,17 @@ class StepTrace:
                 system.substitute(k, waiting.pop(k))
         if system.D.rows:
             raise NotCoveredError("an order of elimination was not found")
+
+
+def refuse_elements(tree: Tree) -> None:
+    """Refuse what has no one stiffness at undeformed poses: elements with forces, elastic cables of drums.
+
+    Couplings with play have that of their loaded flank, as at single poses.
+    """
+    if any(item.acts and (item.stiffness or item.curve is not None) for item in tree.elements):
+        raise NotCoveredError("an element with a spring between two points")
+    if any(item.pulls_only for item in tree.springs):
+        raise NotCoveredError("an elastic cable on a drum")
 
 
 class SparseSymmetric:

@@ -98,6 +98,17 @@ def numbers_of_designs(robot: Robot, designs: Mapping[str, Array]) -> DesignNumb
     return made.numbers(robot, keys, columns)
 
 
+def masses_of(robot: Robot, numbers: DesignNumbers | None) -> Array:
+    """Return the mass of all moving bodies, in each design if there are any; it needs no pose."""
+    if numbers is None:
+        return np.array(sum(link.body.m for link in robot.tree.links))
+    parts = [
+        np.broadcast_to(numbers.values_at(("links", j, "body", "m"), link.body.m), (len(numbers.alone),))
+        for j, link in enumerate(robot.tree.links)
+    ]
+    return np.sum(parts, axis=0)
+
+
 def _traced(robot: Robot, keys: tuple[str, ...]) -> NumberProgram:
     """The file read with symbols."""
     file, nominal_values = trace_file(robot, keys), [number_at(robot, key) for key in keys]

@@ -132,15 +132,18 @@ class PositionSolver(StridingRows):
         return f"{MESSAGES[state]} with {named} as at home"
 
     def leaves_slice(self, robot: Robot, q: Array) -> bool:
-        """Return whether a design, assembled by itself, reaches a pose only with coordinates that a map holds at home.
+        """Return whether a design, assembled by itself, reaches a pose only outside the slice of a map.
 
-        A single pose without all coordinates is the nearest one; rows are a slice, however their positions are found.
+        A single pose without all coordinates is the nearest one, and it may stretch elastic couplings. Rows are a
+        slice, however their positions are found: coordinates stay as at home, or follow couplings at rest.
         """
         if not self.is_slice:
             return False
         held = self.given.held_at_home
-        moved = q[self.geometry.kept[held]] - robot.home[self.geometry.kept[held]]
-        return bool((np.abs(moved) > STILL * self.geometry.position_units[held]).any())
+        moved = (q - robot.home)[self.geometry.kept[held]] / self.geometry.position_units[held]
+        resting = () if self.coupled is None else (*self.coupled.before, *self.coupled.after)
+        stretch = [robot.tree.springs[one.spring].stretch(q) / robot.tree.rate_units[one.rate] for one in resting]
+        return bool((np.abs([*moved, *stretch]) > STILL).any())
 
     def __call__(self, values: Array, designs: Array | None = None) -> Positions:
         """Positions at poses, one row of coordinates each; `designs` are the numbers of their designs, if any."""

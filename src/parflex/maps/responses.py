@@ -23,7 +23,7 @@ from parflex.statics.linear_model import LinearModel, about_equilibrium, linear_
 from parflex.statics.load_case import LoadCase
 from parflex.statics.loads import equilibrium_reason, locked_robot
 from parflex.statics.modes import Modes, modes_of, strain_shares
-from parflex.statics.stiffness import RIGID, Deflection, Stiffness, deflection_at, deflection_of, stiffness_of
+from parflex.statics.stiffness import Deflection, Stiffness, deflection_at, deflection_of, stiffness_of
 
 Array = np.ndarray
 
@@ -168,42 +168,6 @@ class SinglePoseResponses:
         condition = self.here.condition
         platform = condition.platform if condition.enough_motors else 1.0
         return 1.0 / max(1.0, condition.closures, platform, *condition.legs.values())
-
-
-class RowResponses:
-    """Responses of rows of one robot; subclasses have a method for each kind, and the compliance of a frame."""
-
-    robot: Robot
-
-    def answer(self, response: ResponseName) -> Array:
-        """Numbers of a response at all rows."""
-        return np.asarray(getattr(self, f"_of_{response.kind}")(response), dtype=float)
-
-    def compliance(self, frame: str, planar: bool) -> Array:
-        """Of a frame in world axes."""
-        raise NotImplementedError
-
-    def _of_compliance(self, response: ResponseName) -> Array:
-        return selected_entry(self.compliance(response.of, response.parts == PLANAR), response)
-
-    def _of_stiffness(self, response: ResponseName) -> Array:
-        C = self.compliance(response.of, response.parts == PLANAR)
-        return selected_entry(_stiffnesses(C, response, self.robot.tree.length), response)
-
-
-def _stiffnesses(C: Array, one: ResponseName, length: float) -> Array:
-    """Inverses of compliances (rows x n x n); not a number where a direction is rigid."""
-    turning = np.array([part in TURNS for part in one.parts])
-    lengths = np.where(turning, length, 1.0)
-    scaled = C * np.outer(lengths, lengths)
-    good = np.isfinite(scaled).all(axis=(1, 2))
-    scaled[~good] = np.eye(len(one.parts))
-    values = np.linalg.svd(scaled, compute_uv=False)
-    rigid = ~good | (values[:, -1] < RIGID * np.maximum(values[:, 0], 1e-300))
-    scaled[rigid] = np.eye(len(one.parts))
-    found = np.linalg.inv(scaled) * np.outer(lengths, lengths)
-    found[rigid] = np.nan
-    return found
 
 
 def selected_entry(matrix: Array, response: ResponseName) -> Array:

@@ -20,7 +20,6 @@ import numpy as np
 from parflex.closure.constraints import Constraint, Coupling, Distance, Loop, neutral_rotation
 from parflex.closure.partition import choose_partition
 from parflex.codegen.optimise import make_program
-from parflex.maps.assembly import NotCoveredError, closing_rank
 from parflex.parameters.design_numbers import DesignNumbers
 from parflex.recursion.kinematics import Pose
 from parflex.robot.substructures import CutConnection, CutRobot, CutStep
@@ -41,6 +40,10 @@ SAFE = 0.1  # of the largest entry at home: what may be divided by
 E3 = np.eye(3)
 
 TINY = 1e-14  # entries of rotations and axes below this are rounding
+
+
+class NotCoveredError(Exception):
+    """The robot has something that steps of modes do not cover; linear models do."""
 
 
 @dataclass(eq=False)
@@ -543,6 +546,12 @@ def close_loops(
     rows, divisors = dependent_rows(forms, closing_forms.units, sizes, retained, closing_rank(cut), at_home)
     frames.hops += [FrameDependence({k: form}, [k]) for k, form in rows.items()]
     return divisors
+
+
+def closing_rank(cut: CutRobot) -> int:
+    """How many unknowns loops without beams, couplings and rods hold."""
+    robot = cut.robot
+    return cut.size - (len(robot.free) - robot.mobility.rank)
 
 
 def free_forms(frames: FrameTree, forms: Sequence[Row]) -> list[Row]:

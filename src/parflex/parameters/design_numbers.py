@@ -23,10 +23,8 @@ from parflex.robot.load import with_payload
 from parflex.robot.robot import Robot
 from parflex.robotfile.read import apply_settings, value_at
 from parflex.robotfile.values import evaluate
-from parflex.spatial.batched import BatchedNumber, Decisions
 from parflex.tree.build import build_tree
 from parflex.tree.rigid_version import read_version
-from parflex.tree.tree import Tree
 
 Array = np.ndarray
 Path = tuple[str | int, ...]
@@ -71,28 +69,6 @@ class DesignNumbers(Record):
     def columns(self, numbers: Sequence[int]) -> Array:
         """Some of the numbers in all designs."""
         return self.held[:, numbers] if isinstance(self.held, np.ndarray) else self.held.columns(numbers)
-
-    @cached_property
-    def tree(self) -> Tree:
-        """With the numbers of all designs in it."""
-        tree: Tree = self._varied("tree", self.robot.tree)
-        return tree
-
-    @cached_property
-    def closures(self) -> Closures:
-        """With the numbers of all designs in them."""
-        plain = self.robot.closures
-        loops, constraints = self._varied("loops", plain.loops), self._varied("constraints", plain.constraints)
-        return Closures(plain.tree, loops, constraints)
-
-    def _varied(self, name: str, part: Any) -> Any:
-        """A part of the robot with the numbers of all designs in it; of one design with plain ones."""
-        if len(self.values) == 1:
-            numbers: list[Any] = self.values[0].tolist()
-        else:
-            decisions = Decisions(len(self.values) + 1)
-            numbers = [BatchedNumber(x, decisions) for x in np.concatenate([self.nominal[None], self.values]).T]
-        return _substituted(part, self._branches.get(name, {}), numbers)
 
     @property
     def _branches(self) -> dict[str | int, Any]:
@@ -175,17 +151,6 @@ def reread_file(robot: Robot, settings: Mapping[str, Any]) -> tuple[Any, dict[st
 def with_leaves(part: Any, places: Sequence[Path], numbers: Sequence[Any]) -> Any:
     """Return the same part with other numbers at some places."""
     return _substituted(part, _nested_by_place([(place,) for place in places], range(len(places))), numbers)
-
-
-def with_design_axis(values: Any, designs: int) -> Array:
-    """An array of numbers with one more axis in front, for the designs; without it where all have the same."""
-    values = np.asarray(values)
-    if values.dtype != object:
-        return values
-    wide = np.empty((designs, *values.shape))
-    for index, x in np.ndenumerate(values):
-        wide[(slice(None), *index)] = x.values[1:] if isinstance(x, BatchedNumber) else x
-    return wide
 
 
 def number_at(robot: Robot, key: Any, word: str = "") -> float:

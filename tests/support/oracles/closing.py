@@ -63,15 +63,6 @@ def efforts(jacobian: np.ndarray, force: np.ndarray, names: Sequence[str], actua
     return dict(zip(actuated, map(float, solution[len(jacobian) :]), strict=True))
 
 
-def least_efforts(
-    jacobian: np.ndarray, force: np.ndarray, names: Sequence[str], actuated: Sequence[str]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Efforts of least norm, and A and b of A efforts = b along the motions that the loops allow."""
-    motions = _motions(jacobian)
-    balance, right = motions[[names.index(name) for name in actuated]].T, motions.T @ force
-    return np.linalg.pinv(balance, rcond=RANK) @ right, balance, right
-
-
 def accelerations(mass: np.ndarray, force: np.ndarray, jacobian: np.ndarray, bias: np.ndarray) -> np.ndarray:
     """Those with mass qdd = force + jacobian^T reactions and jacobian qdd = -bias; repeated rows do not matter."""
     motions, fixed = _motions(jacobian), np.linalg.lstsq(jacobian, -bias, rcond=RANK)[0]

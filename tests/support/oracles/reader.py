@@ -98,21 +98,13 @@ def read_robot(path: str | Path) -> RobotData:
         constants[key] = number(value, constants)
     planar = table.get("motion") == "planar"
     frames: list[Frame] = []
-    closures: list[tuple[Table, dict[str, float]]] = []
-    couplings: list[tuple[Table, dict[str, float]]] = []
-    elements: list[tuple[Table, dict[str, float]]] = []
+    others: dict[str, list[tuple[Table, dict[str, float]]]] = {"closure": [], "coupling": [], "element": []}
     actuated: list[str] = []
     locked: list[str] = []
     last = "base"
     for kind, entry, names in _entries(table, constants):
-        if kind == "closure":
-            closures.append((entry, names))
-            continue
-        if kind == "coupling":
-            couplings.append((entry, names))
-            continue
-        if kind == "element":
-            elements.append((entry, names))
+        if kind in others:
+            others[kind].append((entry, names))
             continue
         new = _frames(entry, names, planar) if kind == "frame" else [_point(entry, names)]
         frames += new
@@ -133,17 +125,17 @@ def read_robot(path: str | Path) -> RobotData:
         name: dict(_pose_item(key, number(value, constants), end_effector, known) for key, value in pose.items())
         for name, pose in table.get("poses", {}).items()
     }
-    between = [read_element(entry, names, own_name) for entry, names in elements]
-    for (entry, _), strut in zip(elements, between, strict=True):
+    between = [read_element(entry, names, own_name) for entry, names in others["element"]]
+    for (entry, _), strut in zip(others["element"], between, strict=True):
         if strut.kind == "strut":  # a massless slide of which the length is the coordinate
             own = {"stiffness": strut.stiffness, "rest": strut.rest or 0.0, "damper": strut.damping}
             line = ((strut.name,), (strut.name,), (0.0,))
             frames.append(Frame(strut.name, "base", np.zeros(3), np.eye(3), "pz", *line, **own))
             actuated += [strut.name] if entry.get("actuated", False) else []
     gravity = np.array(numbers(table.get("gravity", [0, 0, -9.81]), constants))
-    built = [_closure(entry, names, own_name) for entry, names in closures]
+    built = [_closure(entry, names, own_name) for entry, names in others["closure"]]
     slides = {frame.coordinates[0] for frame in frames if frame.kind == "pz"}
-    coupled = [_coupled(entry, names, slides) for entry, names in couplings]
+    coupled = [_coupled(entry, names, slides) for entry, names in others["coupling"]]
     lists = (frames, built, actuated, locked, poses, coupled, between)
     return RobotData(table["name"], planar, gravity, end_effector, *lists)
 
