@@ -222,15 +222,15 @@ def test_twists_and_accelerations_of_a_path_are_its_derivatives():
 def test_motors_lead_the_rigid_robot_along_the_path():
     robot = flexible()
     path = platform_trajectory(robot, "tour")
-    motors, _ = follow(robot, path)
+    motors = follow(robot, path)
     rigid, near = robot.locking(robot.tree.elastic), robot.home
     for t in (0.33, 1.71, 2.47, 3.9):
-        near = rigid.assemble(dict(zip(robot.motors, motors.at(t), strict=True)), near)
+        near = rigid.assemble(dict(zip(robot.motors, motors.value(t), strict=True)), near)
         p, R, twist = (getattr(path.at(t), word) for word in ("position", "rotation", "twist"))
         here = parflex.Configuration(rigid, near)
         turned, place = here.at.of(robot.tree.places["platform"])
         assert largest(place - p) < 1e-7 and largest(turned - R) < 1e-7  # quintics between knots, by condition 35
-        rates = here.rates(dict(zip(robot.motors, motors.at(t, 1), strict=True)))
+        rates = here.rates(dict(zip(robot.motors, motors.value(t, 1), strict=True)))
         assert largest(here.frame_rows("platform") @ rates - twist) < 1e-5  # their derivative
 
 

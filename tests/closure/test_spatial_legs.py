@@ -283,7 +283,7 @@ def test_reach_and_arms_of_par4_are_those_of_its_lengths():
     par4.follows_paths = False  # neighbours suffice
     arms = par4_arms(values[:, :3], values[:, 5])
     reached, found = np.isfinite(arms).all(axis=1), par4(values)
-    assert 500 < reached.sum() < 1000 and np.array_equal(found.status == OK, reached)
+    assert 500 < reached.sum() < 1000 and np.array_equal(found.status != UNREACHABLE, reached)
     assert np.abs(np.sin(found.q[:, indices(robot, PAR4.values())] - arms)[reached]).max() < 10 * EDGE
 
 

@@ -23,7 +23,7 @@ COUNTS = {
     "c5": {"inverse": 548, "direct": 557, "mass-matrix": 216},
     "delta": {"inverse": 1786, "direct": 2291, "mass-matrix": 1392},
     "four-bar": {"inverse": 89, "direct": 99, "mass-matrix": 30},
-    "gough-stewart": {"inverse": 1311, "direct": 1820, "mass-matrix": 1826},
+    "gough-stewart": {"inverse": 1286, "direct": 1794, "mass-matrix": 1826},
     "puma560": {"inverse": 341, "direct": 1073, "mass-matrix": 253},
     "rx90": {"inverse": 457, "direct": 1242, "mass-matrix": 287},
     "space": {"inverse": 861, "direct": 1244, "mass-matrix": 835},
@@ -51,7 +51,7 @@ def test_the_operators_of_every_robot_are_pinned(name, figure):
     found = {model: made(name, model).counts["total"] for model in COUNTS[name]}
     figure(f"{name}: operators", str(found), str(COUNTS[name]))
     assert found == COUNTS[name]
-    assert name != "gough-stewart" or found["inverse"] <= 1315  # what the project aims at
+    assert name != "gough-stewart" or found["inverse"] <= 1300  # what the project aims at
 
 
 @pytest.mark.parametrize(

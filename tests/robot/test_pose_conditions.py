@@ -215,13 +215,16 @@ def test_invalid_conditions_of_poses_are_refused(tripod, given, said):
 
 
 @pytest.mark.verify
-def test_unreachable_directions_are_reported_in_degrees_and_distances_in_metres():
+def test_unreachable_directions_are_reported_in_degrees():
     delta = parflex.load("delta")
     with pytest.raises(UnreachableError, match=r"no pose has this direction of 'platform'.*off by 17.5 deg"):
         parflex.configure(delta, {"x": 0.05, "zx": 0.3, "zy": 0.0})  # arcsin(0.3) is 17.46 deg
-    arm = load_robot("planar-arm")
-    with pytest.raises(UnreachableError, match=r"no pose has 'distance.base.tip' = 1.3 m: the nearest is off by 0.2 m"):
-        parflex.configure(arm, {"distance.base.tip": 1.3})  # its links are 1.1 m together
+
+
+@pytest.mark.parametrize("distance", [1.1001, 1.3, 5.0])
+def test_distances_out_of_reach_are_missed_by_what_the_links_lack(distance):
+    with pytest.raises(UnreachableError, match=f"the nearest is off by {distance - 1.1:.4g} m"):
+        parflex.configure(load_robot("planar-arm"), {"distance.base.tip": distance})  # links of 0.5, 0.4 and 0.2 m
 
 
 def test_more_conditions_than_freedoms_are_counted_where_they_contradict_each_other():

@@ -28,7 +28,6 @@ SENSING = {  # programs with sensors in passive joints; those of the motors alon
     "5r": ("extended-law",),
     "gough-stewart": ("extended-law", "geometry-redundant"),
 }
-LONG_JACOBIANS = ["delta", "gough-stewart", "space"]  # 10 000 to 35 000 operators
 SEEDS = 6  # poses drawn over the workspace; the others lie around them
 CONDITION = 1e3  # of what a program divides by: three of sixteen digits may go
 

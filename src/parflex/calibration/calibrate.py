@@ -312,19 +312,17 @@ def fitted(problem: CalibrationProblem, loss: str, apart: Sequence[int]) -> Cali
 
 def refuse_mixed_deviations(problem: CalibrationProblem) -> None:
     """Refuse quantities of several units, or priors, without deviations: nothing weighs them against each other."""
-    known = np.isfinite(problem.deviations) | ~problem.used
-    if not known.all() and (problem.prior > 0).any():
-        name = problem.labels[int(np.flatnonzero(~known.all(axis=0))[0])]
-        text = f"'{name}' has no deviation, and nothing weighs it against priors (tolerances)"
-        hint = "give a deviation to all measurements (deviation, rotation_deviation)"
-        raise InputError(text, key="columns", value=name, hint=hint)
+    given, priors = np.isfinite(problem.deviations), bool((problem.prior > 0).any())
+    known = given | ~problem.used
     units = {unit for unit, used in zip(problem.units, problem.used.T, strict=True) if used.any()}
-    if known.all() or (len(units) == 1 and not (np.isfinite(problem.deviations) & problem.used).any()):
+    if known.all() or (len(units) == 1 and not (given & problem.used).any() and not priors):
         return
     name = problem.labels[int(np.flatnonzero(~known.all(axis=0))[0])]
-    text = f"'{name}' has no deviation, and other measurements have one or another unit"
-    hint = "give a deviation to all measurements (deviation, rotation_deviation), or to none of one unit"
-    raise InputError(text, key="columns", value=name, hint=hint)
+    others = (
+        "nothing weighs it against priors (tolerances)" if priors else "other measurements have one or another unit"
+    )
+    hint = "give a deviation to all measurements (deviation, rotation_deviation), or to none of one unit without priors"
+    raise InputError(f"'{name}' has no deviation, and {others}", key="columns", value=name, hint=hint)
 
 
 def align_bases(problem: CalibrationProblem) -> Array:

@@ -465,17 +465,11 @@ def point_leg(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array)
         return None
     at = pose(tree, reference)
     for loop, *inner in (rows, rows[::-1])[: len(rows)]:
-        legs = _legs(tree, loop, inner, moving, at)
-        leg = next((leg for leg in legs if _is_leg(leg, tree, at)), None)
-        if leg is not None:
-            return leg
+        for leg in _legs(tree, loop, inner, moving, at):
+            vanishing = vanishing_terms(leg, tree, at, tree.length)
+            if all(float(np.abs(part).max()) < EXACT for part in vanishing) and _regular(leg, tree, at):
+                return leg
     return None
-
-
-def _is_leg(leg: PointLeg, tree: Tree, at: Pose) -> bool:
-    """Whether its joints lie as those of its kind."""
-    vanishing = vanishing_terms(leg, tree, at, tree.length)
-    return all(float(np.abs(part).max()) < EXACT for part in vanishing) and _regular(leg, tree, at)
 
 
 def _legs(tree: Tree, loop: Loop, inner: Sequence[Loop], moving: set[int], at: Pose) -> Iterator[PointLeg]:

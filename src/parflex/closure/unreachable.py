@@ -190,16 +190,18 @@ def _least_opening(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], h
     """Rows (m) at the smallest opening that steps of some rates reach from `q`; `hard` ones hold.
 
     Levenberg-Marquardt about the positions of each step, so that the slopes of the rows are those at these positions.
+    Scales of its damping never fall (Moré): where a chain is nearly stretched, slopes vanish and the opening does not.
     """
     weights = np.concatenate([np.full(sum(row.size for row in part), w) for part, w in ((hard, HARD), (rows, 1.0))])
-    every, damping = [*hard, *rows], LEAST_DAMPING
+    every, damping, scales = [*hard, *rows], LEAST_DAMPING, np.zeros(len(columns))
     at = pose(tree, q)
     r = weights * openings(tree, every, at)
     for _ in range(MOST_STEPS if len(columns) else 0):
         J = weights[:, None] * block(tree, every, columns, at, jacobians(tree, at, columns))
         slope, curvature, decrease = J.T @ r, J.T @ J, -1.0
+        scales = np.maximum(scales, np.diag(curvature))
         while decrease < -SMALLEST_DECREASE and damping < MOST_DAMPING:
-            step = np.linalg.lstsq(curvature + damping * np.diag(np.diag(curvature)), -slope, rcond=None)[0]
+            step = np.linalg.lstsq(curvature + damping * np.diag(scales), -slope, rcond=None)[0]
             trial = pose(tree, stepped(tree, q, columns, step))
             trial_r = weights * openings(tree, every, trial)
             decrease = 1 - (trial_r @ trial_r) / max(r @ r, 1e-300)

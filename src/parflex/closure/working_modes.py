@@ -122,8 +122,8 @@ def select_rows(tree: Tree, rows: Sequence[Rows], placed_links: Collection[int],
     is_inner = np.isin(owner, inside)
     if len(J) <= J.shape[1] or not is_inner.any() or is_inner.all():
         return _picked(J)
-    first = _independent_rows(J[is_inner])
-    inner = np.flatnonzero(is_inner)[first]
+    order, sizes = mobility.pivoted_columns(J[is_inner].T, min(J[is_inner].shape))
+    inner = np.flatnonzero(is_inner)[np.sort(order[sizes > FLAT * sizes[0]])]  # as many as decide all that these do
     null_basis = mobility.null_space(J[inner], len(inner))
     second = _picked(J[~is_inner] @ null_basis)
     return None if second is None else np.sort([*inner, *np.flatnonzero(~is_inner)[second]])
@@ -153,12 +153,6 @@ def determined_rates(tree: Tree, rates: Sequence[int], loops: Sequence[Rows], q:
 def is_regular(J: Array) -> bool:
     """Whether rows decide all of their rates at a pose: then they close in single assemblies around it."""
     return _picked(J) is not None
-
-
-def _independent_rows(J: Array) -> Array:
-    """As many rows as decide all that these rows do."""
-    order, sizes = mobility.pivoted_columns(J.T, min(J.shape))
-    return np.sort(order[: int((sizes > FLAT * sizes[0]).sum())])
 
 
 def _picked(J: Array) -> Array | None:

@@ -56,6 +56,7 @@ from parflex.robot.legs import (
     leg_values,
     platform_wrench,
     to_leg_axes,
+    world_second_moments,
 )
 from parflex.robot.robot import Robot
 from parflex.spatial.linear import scalar_type, solve, solve_positive
@@ -513,7 +514,8 @@ class PlatformEquations:
         R, elastic, body = self.R, self.elastic, self.form.body
         S, Sigma = (body.S, body.Sigma) if elastic is None else elastic.body.deformed(self.platform.e)
         m = body.m if elastic is None else elastic.body.m
-        A = RigidBody(m, R @ S, R @ Sigma @ R.T).inertia_matrix()[np.ix_(self.rigid, self.rigid)]
+        platform = RigidBody(m, R @ S, world_second_moments(self.form, R, Sigma))
+        A = platform.inertia_matrix()[np.ix_(self.rigid, self.rigid)]
         if elastic is not None:
             A_re = self.coupling
             corner = A_re @ elastic.lift

@@ -17,6 +17,7 @@ platform. If there are fewer modes than directions, y are the modes themselves.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,18 @@ class Legs:
     legs: tuple[Leg, ...]
     planar: bool
     elastic: ElasticPlatform | None = None  # a platform that does
+
+    @cached_property
+    def symmetry(self) -> tuple[float, float, Array] | None:
+        """The second moments of a rigid spatial platform across and along an axis, and the axis; None without one."""
+        Sigma = self.body.Sigma
+        if self.planar or self.elastic is not None or Sigma.dtype == object:
+            return None
+        values, vectors = np.linalg.eigh(Sigma)
+        for k, (i, j) in enumerate(((1, 2), (0, 2), (0, 1))):
+            if abs(values[i] - values[j]) <= ROUND_OFF * np.abs(values).max() * len(values):
+                return float(values[i]), float(values[k]), vectors[:, k].round(15)
+        return None
 
     @property
     def closed_form(self) -> bool:
@@ -260,6 +273,11 @@ def leg_motion(form: Legs, leg: Leg, q: Any, platform: PlatformMotion) -> LegMot
 def platform_wrench(form: Legs, platform: PlatformMotion) -> tuple[Array, Array, Array]:
     """Return inertial force and moment of the platform at its origin in world axes, and its elastic rows at edd = 0."""
     R = platform.R
+    if form.symmetry is not None:
+        (across, along, axis), U = form.symmetry, acceleration_matrix(platform.w, platform.al)
+        S, n = R @ form.body.S, R @ axis
+        moment = 2 * across * platform.al + (along - across) * cross(n, U @ n)  # the axial part of U Sigma
+        return form.body.m * platform.a + U @ S, moment + cross(S, platform.a), np.zeros(0)
     w, al = R.T @ platform.w, R.T @ platform.al
     if form.elastic is not None:
         zero_edd = np.zeros(form.elastic.body.size)
@@ -269,6 +287,14 @@ def platform_wrench(form: Legs, platform: PlatformMotion) -> tuple[Array, Array,
         return R @ f, R @ m, s
     force, moment = form.body.wrench(acceleration_matrix(w, al), np.zeros(3))
     return form.body.m * platform.a + R @ force, R @ moment + cross(R @ form.body.S, platform.a), np.zeros(0)
+
+
+def world_second_moments(form: Legs, R: Array, Sigma: Array) -> Array:
+    """Second moments of the platform in world axes."""
+    if form.symmetry is None:
+        return R @ Sigma @ R.T
+    across, along, axis = form.symmetry
+    return across * np.eye(3) + (along - across) * np.outer(R @ axis, R @ axis)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

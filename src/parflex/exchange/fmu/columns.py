@@ -28,11 +28,12 @@ from parflex.tree.tree import Link
 
 Array = np.ndarray
 
-FINISH = """static double followed(double angle, double before) {
+FOLLOWED = """static double followed(double angle, double before) {
   const double turn = 6.283185307179586;
   return angle + turn * floor((before - angle) / turn + 0.5);
 }
-static void quaternion(const double *R, double *before, double *out) {
+"""
+FINISH = """static void quaternion(const double *R, double *before, double *out) {
   double t[4] = {R[0] + R[4] + R[8], R[0] - R[4] - R[8], R[4] - R[0] - R[8], R[8] - R[0] - R[4]};
   int k = 0, largest = 0;
   for (int j = 1; j < 4; ++j)
@@ -178,7 +179,8 @@ def finish_lines(columns: RunColumns, slopes: bool) -> list[str]:
             values.append(f"  quaternion(y + {first}, turns + {turn}, c + {k});")
             changes.append(f"  quaternion_slope(y + {first}, d + {first}, c + {k}, o + {k});")
             turn += 4
-    lines = [FINISH, "static void finish(const double *y, double *c, double *turns) {", "  (void)turns;", *values, "}"]
+    head = "static void finish(const double *y, double *c, double *turns) {"
+    lines = [FOLLOWED + FINISH, head, "  (void)turns;", *values, "}"]
     if not slopes:
         return lines
     head = "static void finish_slopes(const double *y, const double *d, const double *c, double *o) {"

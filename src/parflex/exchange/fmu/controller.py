@@ -20,6 +20,7 @@ from parflex.codegen.trace import MODELS
 from parflex.codegen.tracer import Tracer
 from parflex.control.laws import LAWS, Law, gains_from, make_law
 from parflex.errors import InputError
+from parflex.exchange.fmu.columns import FOLLOWED
 from parflex.exchange.fmu.description import Variable
 from parflex.exchange.fmu.plant import c_table, column_unit, unit_files
 from parflex.records import Record
@@ -37,14 +38,7 @@ OF_POSITION = (*POSITIONS, "position", "rotation", "turn")  # groups that start 
 GIVING = ("motor_position", "measured", "position", "rotation")  # groups that say where the robot is
 OPEN_LOOP = 1e-6  # typical lengths: positions of closed poses that are given with seven digits
 NOT_OPEN = "static double opening(const State *s) { return (void)s, 0; }\n"
-HEAD = """#include <math.h>
-#include <stdint.h>
-#include <string.h>
-static double followed(double angle, double before) {
-  const double turn = 6.283185307179586;
-  return angle + turn * floor((before - angle) / turn + 0.5);
-}
-"""
+HEAD = f"#include <math.h>\n#include <stdint.h>\n#include <string.h>\n{FOLLOWED}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
