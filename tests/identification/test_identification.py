@@ -167,7 +167,9 @@ def test_loops_of_many_samples_close_as_those_of_single_samples(monkeypatch):
     for jump, straight, together in ((0.0, 0.2, 1089), (-0.35, 0.2, 1089), (-0.35, 1e-3, 497)):
         monkeypatch.setattr(regressors, "STRAIGHT", straight)
         there = position + np.where(t < 0.5, 0, jump)[:, None]
-        regressor._one_by_one(near, there, one_by_one, 0)
+        for k, measured_position in enumerate(there):
+            one_by_one[k], reached = regressor._walked(one_by_one[k - 1] if k else near, measured_position)
+            assert reached == 1
         np.testing.assert_allclose(regressor.closed(there), one_by_one, atol=1e-9)  # to which loops are closed
         assert regressor._together(near, there, np.zeros_like(one_by_one)) == together
     # on the straight path of this jump the loops open: Newton's method alone ends in another working mode

@@ -143,16 +143,6 @@ def test_invalid_records_are_refused(record, message):
         parflex.identify(three_rrr(), record())
 
 
-def test_the_unit_in_which_loops_close_is_named():
-    robot, t = three_rrr(), np.arange(0, 2, 2e-3)
-    home = {m: float(robot.home[robot.coordinates.index(m)]) for m in measured.MOTORS}
-    record = {"t": t} | {f"effort.{m}": np.cos(9 * t) for m in home}
-    record |= {f"q.{m}": 2 * np.sin(5 * t + k) for k, m in enumerate(home)}  # degrees about home, below a turn
-    position = {m: {"column": f"q.{m}", "gain": 1.0, "offset": q} for m, q in home.items()}
-    with pytest.raises(parflex.SingularError, match=r"loops close with positions in degrees: .*; efforts"):
-        parflex.identify(robot, record, {"position": position, "effort": {m: f"effort.{m}" for m in home}})
-
-
 def test_degrees_of_small_motions_are_reported(tmp_path):
     robot = load_robot("arm-of-two-links")
     record = arm_record(robot)

@@ -23,8 +23,8 @@ from parflex.errors import InputError, ParflexError
 from parflex.identification.estimators import MEDIAN, EffortRows, LeastSquaresFit
 from parflex.identification.physical import nearest_consistent, never_negative
 from parflex.identification.preprocess import (
-    LONGEST,
-    SEGMENTS,
+    UPPER,
+    VISITED,
     FilterChoice,
     butterworth,
     dead_efforts,
@@ -37,6 +37,8 @@ from parflex.identification.preprocess import (
     only_noise,
     payload_parameters,
     quantisation_noise,
+    segment_size,
+    spread_instants,
 )
 from parflex.identification.recordings import ColumnMap, Recording
 from parflex.identification.regressor import Regressor
@@ -52,7 +54,6 @@ EXPLAINED = 0.9  # of the power of the efforts: numbers of a robot file are roug
 QUARTER = 0.25  # of the power unexplained as recorded, what another unit or sign may leave
 NO_WORSE = 1.1  # times what parameters leave as recorded: right units fit at least as well, up to rounding of filters
 FAINT = 0.05  # of the largest efforts: those of a motor count as so large at least
-LOOP_INSTANTS = 20  # of a recording, at which loops with redundant motors are closed
 CALIBRATION = 2e-3  # rad, or typical lengths: deviations of the geometry that calibration removes, not mistakes
 SURE = 6.0  # standard deviations that none of the 1e8 samples of a long recording exceeds by chance
 BIASED = 1.0  # deviations, by which noise of positions may move a parameter: its 95 % interval holds 83 % then
@@ -62,7 +63,6 @@ STILL_GOOD = 0.1  # of the efforts: predictions that miss no more serve
 ABOVE = 2.0  # times noise: of right records 100 instants leave 1.2, and 1.5 where dry friction jerks the robot
 LEAST = 2e-3  # of the efforts: filters leave 1.3e-3 of a record without noise in which dry friction jerks the robot
 SAMPLES = 2000  # of the middle of a record, to which noise is added
-UPPER = 0.6  # of the highest frequency: above, positions and efforts have noise alone
 
 
 # -- channels --------------------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class RescaledRecording:
     def __init__(self, regressor: Regressor, base: BaseColumns, recording: Recording, choice: FilterChoice) -> None:
         self.regressor, self.base, self.recording = regressor, base, recording
         smooth = filtered_motion(recording, choice)
-        some = np.unique(np.linspace(0, len(smooth.t) - 1, INSTANTS).astype(int))
+        some = spread_instants(len(smooth.t), INSTANTS)
         effort = choice.inside(butterworth(recording.effort, 2 * choice.cutoff * recording.step))
         self.position, self.rate, self.acceleration, self.effort = (
             part[some] for part in (smooth.position, smooth.rate, smooth.acceleration, effort)
@@ -203,19 +203,6 @@ def units_and_signs(
     return Diagnostic("suspected-mistake", text, recording.name, best)
 
 
-def closing_hint(regressor: Regressor, base: BaseColumns, recording: Recording, choice: FilterChoice) -> str | None:
-    """Return the unit or sign with which the loops of a recording close that do not close as recorded."""
-    mistake = units_and_signs(regressor, base, recording, choice)
-    if mistake:
-        return mistake.text
-    trial = RescaledRecording(regressor, base, recording, choice)
-    closing = [one for one in rescalings(regressor.robot) if (one.position != 1).any() and trial.rows(one) is not None]
-    if not closing:
-        return None
-    words = ", or ".join(f"{one.words}: {one.cure}" for one in closing)
-    return f"loops close {words}; efforts do not confirm it"
-
-
 def _percent(power: float) -> str:
     return f"{100 * np.sqrt(power):.3g} %"
 
@@ -231,7 +218,7 @@ def open_loops(regressor: Regressor, recordings: Sequence[Recording], choice: Fi
     result, names = [], robot.closures.row_names
     for recording in recordings:
         position = kept_instants(filtered_motion(recording, choice).position, choice)
-        some = position[np.unique(np.linspace(0, len(position) - 1, LOOP_INSTANTS).astype(int))]
+        some = position[spread_instants(len(position), VISITED)]
         gaps = np.abs([robot.closures.residual(pose(robot.tree, q)) for q in regressor.closed(some)]).max(axis=0)
         noise = position_noise(recording) / robot.tree.rate_units[list(robot.actuated)] * robot.tree.length
         worst, by_noise = int(np.argmax(gaps)), float(noise.max())
@@ -375,8 +362,7 @@ def position_noise(record: Recording) -> Array:
 
 def white_noise(values: Array, step: float, differences: bool = False) -> Array:
     """Standard deviation of white noise by the highest frequencies of columns, or of sums of them."""
-    size = max(min(len(values), LONGEST, 2 * len(values) // (SEGMENTS + 1)), 16)
-    f, power = mean_spectrum(values, step, size)
+    f, power = mean_spectrum(values, step, segment_size(len(values)))
     upper = f > UPPER * f[-1]
     shape = 4 * np.sin(np.pi * f[upper] * step)[:, None] ** 2 if differences else 1.0
     return np.sqrt(np.median(power[upper] / shape, axis=0) / (2 * step))

@@ -14,7 +14,6 @@ from parflex.checks import one_of
 from parflex.errors import InputError, SingularError
 from parflex.identification.diagnostics import (
     Misfit,
-    closing_hint,
     contradicting_sensors,
     dead_channels,
     failed_validations,
@@ -244,11 +243,12 @@ def identify(
 def _rows(
     regressor: Regressor, base: BaseColumns, record: Recording, choice: FilterChoice, by_reference: bool
 ) -> EffortRows:
-    """Rows of a record; where its loops do not close, the error says with which unit or sign they would."""
+    """Rows of a record; where its loops do not close, the hint names a unit or sign with which the file explains it."""
     try:
         return rows_of_record(regressor, base, record, choice, by_reference)
     except SingularError as error:
-        error.hint = closing_hint(regressor, base, record, choice) or error.hint
+        mistake = units_and_signs(regressor, base, record, choice)
+        error.hint = mistake.text if mistake else error.hint
         raise
 
 

@@ -30,15 +30,14 @@ from parflex.bodies.rigid import RigidBody
 from parflex.errors import InputError, ParflexError
 from parflex.forces.base_parameters import PARAMETERS, body_parameters
 from parflex.identification.estimators import MEDIAN, EffortRows, LeastSquaresFit, fit_rows
-from parflex.identification.recordings import Recording
+from parflex.identification.recordings import ROUNDING, Recording
 from parflex.identification.regressor import ClosedMotion, Regressor
 from parflex.identification.regressor_columns import BaseColumns
 from parflex.records import Record
 
 Array = np.ndarray
 
-VISITED = 40  # states of a record that determine base parameters
-REST = 1e-9  # of a position: a motor that moves less rests
+VISITED = 40  # states of a record that determine base parameters, and at which loops are closed
 HARDLY = 3.0  # standard deviations of noise behind the low-pass: of noise alone 40 independent values leave 1 +- 0.1
 NOISY = 4.0  # standard deviations of a rate, of which its sign is sure
 STICKS = 0.1  # of the largest rate: slower joints stick, or low-passes see them stick
@@ -49,18 +48,20 @@ KEPT = 0.4  # of the cutoff: what is kept behind decimation, where the first fil
 FAINT = 1e-4  # of the power of accelerations: noise may have so much in what is kept, as inertias are too small by more
 MOST = 0.999  # of the power of rates
 SEGMENTS, LONGEST = 7, 4096  # of a record, overlapping by half, at least, and samples of one at most (Welch)
+UPPER = 0.6  # of the highest frequency: above, positions and efforts have noise alone
 INSTANTS = 100  # of a record that are kept at least, where it has so many
 HIGHEST_CUTOFF = 0.2  # of the sample frequency
 ORDER = 4  # of the Butterworth filter
 RIPPLE, POLES, BAND = 0.05, 8, 0.8  # dB, order and share of the new Nyquist frequency: MATLAB's and SciPy's `decimate`
-# periods of the cutoff in which the slowest pole falls to 1e-12, exp(-2 pi sin(pi/8) n), and of the Chebyshev filter,
-# whose slowest pole has 0.073 of the cutoff instead of sin(pi/8), to 1e-8
-REMEMBERED, LONGER = 12, 40
+# periods of the cutoff in which the slowest poles, by their real parts over the cutoff, decay to 1e-12 and to 1e-8
+REMEMBERED = np.log(1e12) / (2 * np.pi * np.sin(np.pi / (2 * ORDER)))
+LONGER = np.log(1e8) / (
+    2 * np.pi * np.sin(np.pi / (2 * POLES)) * np.sinh(np.arcsinh(1 / np.sqrt(10 ** (RIPPLE / 10) - 1)) / POLES)
+)
 BLOCK = 64  # columns decimated at once: a million numbers of a long record
 SHARPER = 2.0  # times the cutoff: kernels are half as long; noise of rates is three times as large
 REVERSALS_HOLD = 0.3  # deviations by which what is at stake may move a parameter: an interval of 95 % then holds 94 %
 FEWEST = 3  # rows of a motor per parameter: with fewer left, friction is as good as not recorded
-SAME = 1e-9  # of the largest position: nearer samples are one line
 LOW = 0.05  # of the gaps between values, below which they may be those of spikes that were replaced
 
 
@@ -81,12 +82,17 @@ def visited_states(regressor: Regressor, records: Sequence[Recording], choice: F
     states = []
     for record in records:
         smooth = filtered_motion(record, choice)
-        some = np.unique(np.linspace(0, len(smooth.t) - 1, VISITED).astype(int))
+        some = spread_instants(len(smooth.t), VISITED)
         try:
             states.append(regressor.moving(smooth.position[some], smooth.rate[some], smooth.acceleration[some]))
         except (ParflexError, np.linalg.LinAlgError):
             continue  # what is wrong with it is said where all of it is closed
     return states
+
+
+def spread_instants(count: int, most: int) -> Array:
+    """Return numbers of instants that are spread over a record."""
+    return np.unique(np.linspace(0, count - 1, most).astype(int))
 
 
 def rows_of_record(
@@ -162,7 +168,7 @@ def dead_efforts(effort: Array, rate: Array) -> Array:
     """Which motors have one effort all the time though their speed changes: nothing was recorded of them."""
     speed = np.abs(rate).max(axis=0)
     changes = (speed > 0) & (np.ptp(rate, axis=0) > 0.01 * speed)  # at a steady speed an effort may be constant
-    return np.asarray(changes & (np.ptp(effort, axis=0) <= REST * np.abs(effort).max(axis=0)))
+    return np.asarray(changes & (np.ptp(effort, axis=0) <= ROUNDING * np.abs(effort).max(axis=0)))
 
 
 def motors_with_friction(regressor: Regressor) -> list[int]:
@@ -307,13 +313,13 @@ def _bands(record: Recording) -> list[tuple[float, float]]:
     average of several spectra has no lines by chance that stand out of the noise.
     """
     bands = []
-    size = max(min(len(record.t), LONGEST, 2 * len(record.t) // (SEGMENTS + 1)), 16)
+    size = segment_size(len(record.t))
     for position in record.position.T:
         f, power = mean_spectrum(np.diff(position) / record.step, record.step, size)
         if not power.sum() > 1e-300:
             continue  # it is at rest
         shape = np.sin(np.pi * f * record.step) ** 2
-        upper = f > 0.6 * f[-1]
+        upper = f > UPPER * f[-1]
         level = float(np.median(power[upper] / shape[upper]))
         above = power[1:] / shape[1:]  # of positions, times 4 fs^2
         stands_out = np.ones(len(above), dtype=bool)
@@ -352,7 +358,7 @@ def motors_at_rest(values: Array, smooth: Array, band: float) -> Array:
     `band` is the share of the spectrum that the low-pass keeps, and so of the power of white noise.
     """
     flickers = np.array([len(np.unique(column)) <= 3 for column in values.T])
-    return np.asarray(flickers | (np.ptp(values, axis=0) <= REST) | only_noise(values, smooth, band))
+    return np.asarray(flickers | (np.ptp(values, axis=0) <= ROUNDING) | only_noise(values, smooth, band))
 
 
 def only_noise(values: Array, smooth: Array, band: float) -> Array:
@@ -469,6 +475,11 @@ def _low_passed(
     return result
 
 
+def segment_size(count: int) -> int:
+    """Return the samples of a segment of a record of so many."""
+    return max(min(count, LONGEST, 2 * count // (SEGMENTS + 1)), 16)
+
+
 def mean_spectrum(values: Array, step: float, size: int) -> tuple[Array, Array]:
     """Frequencies and the power per frequency of all columns: mean of Hann windows that overlap by half (Welch)."""
     size = min(size, len(values))
@@ -578,7 +589,7 @@ def quantised_positions(position: Array) -> QuantisedPositions | None:
 
     Rests do not count, as they have one long interval, nor do encoders that flicker, which hides lines.
     """
-    near = SAME * max(float(np.abs(position).max()), 1e-12)
+    near = ROUNDING * max(float(np.abs(position).max()), 1e-12)
     jumps = np.abs(np.diff(position))
     passed = np.flatnonzero(jumps > near)
     if len(passed) < 2:

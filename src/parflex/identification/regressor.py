@@ -111,27 +111,19 @@ class Regressor:
         if self._geometry is None:
             result[:, self.motor_q] = position
             return result
-        last = self.first(position[0]) if near is None else near
-        for start in range(0, len(position), BLOCK):
-            block, into = position[start : start + BLOCK], result[start : start + BLOCK]
-            done = self._together(last, block, into)
-            self._one_by_one(into[done - 1] if done else last, block[done:], into[done:], start + done)
-            last = into[-1]
+        last, done = self.first(position[0]) if near is None else near, 0
+        while done < len(position):
+            done += self._together(last, position[done : done + BLOCK], result[done:])
+            last = result[done - 1] if done else last
+            for k in range(done, min(done + STRIDE, len(position))):  # to where it may be tried together again
+                last, reached = self._walked(last, position[k])
+                if reached < 1:
+                    raise SingularError(
+                        f"the loops do not close at row {k} of the positions", key="position", value=k,
+                        hint="check units, signs and offsets of the columns, and the working mode",
+                    )  # fmt: skip
+                result[k], done = last, k + 1
         return result
-
-    def _one_by_one(self, near: Array, position: Array, out: Array, row: int) -> None:
-        """Closed positions into `out`, each instant from the one before; the first is `row` of the record."""
-        for k, measured in enumerate(position):
-            closed, missed = self._closing(near, measured)
-            if closed is None or missed >= STRAIGHT:  # far: in steps, that it may not end in another working mode
-                closed, done = self._walked(near, measured)
-                closed = closed if done >= 1 else None
-            if closed is None:
-                raise SingularError(
-                    f"the loops do not close at row {row + k} of the positions", key="position", value=row + k,
-                    hint="check units, signs and offsets of the columns, and the working mode",
-                )  # fmt: skip
-            near = out[k] = closed
 
     def _together(self, near: Array, position: Array, out: Array) -> int:
         """Closed positions into `out`, in a few calls for all instants; how many of them.
@@ -394,8 +386,8 @@ def refuse_unsuited(robot: Robot) -> None:
     here = Configuration(robot, robot.home)
     if robot.is_underactuated:
         raise InputError(
-            "the robot has fewer motors than freedoms, so that positions of the motors do not tell its motion",
-            key="robot", value=robot.name, hint="choose an actuation that drives every freedom",
+            "the robot is underactuated, so motor positions do not determine its motion",
+            key="robot", value=robot.name, hint="choose an actuation that drives every degree of freedom",
         )  # fmt: skip
     here.refuse_undefined_actuation()
     rows = [row for row in robot.closures.constraints if getattr(row, "lossy", False)]
