@@ -9,11 +9,11 @@ from typing import Any
 
 # code: meaning, what to do
 CODES: dict[str, tuple[str, str]] = {
-    "about-equilibrium": ("The answer is about the equilibrium.", "Ask about='undeformed' for the pose."),
+    "about-equilibrium": ("The answer is about the equilibrium.", "Use about='undeformed' for the pose."),
     "above-noise": ("Residuals are above the noise level.", "Check what the identification page lists."),
     "axial-load": ("An axial load changes a bending stiffness.", "Use more elements, or axial strain 'mean'."),
     "beyond-band": ("A frequency is above the band of a reduced beam.", "Give 'reduce' a higher band."),
-    "beyond-first-order": ("A deflection is too large for first order.", "Ask about='equilibrium'."),
+    "beyond-first-order": ("A deflection is too large for first order.", "Use about='equilibrium'."),
     "cables-not-taut": ("No internal efforts keep all cables taut.", "Choose another pose or motion."),
     "changed-by-import": ("The robot file differs from the source.", "Check the difference."),
     "changed-coordinates": ("A run changed its independent coordinates.", "Let the run choose them."),
@@ -51,7 +51,7 @@ CODES: dict[str, tuple[str, str]] = {
     "model-error": ("The model has an error, or it is unknown.", "Check units and mode numbers, or measure more."),
     "moved-by-noise": ("Noise of positions moves a parameter.", "Use iv or didim, or a lower cutoff."),
     "near-singular": ("The pose is near a singularity.", "Move away from the singularity."),
-    "neglected-gravity": ("Gravity may change the frequencies.", "Ask about='equilibrium'."),
+    "neglected-gravity": ("Gravity may change the frequencies.", "Use about='equilibrium'."),
     "neglected-stiffness": ("Loads would change the stiffness of a body.", "Give its data a geometric stiffness."),
     "no-cache": ("Programs are not cached on disk.", "Correct the folder in the text."),
     "no-workers": ("The cluster has no workers yet.", "Start workers."),
@@ -84,7 +84,7 @@ CODES: dict[str, tuple[str, str]] = {
     "superelement-matrices": ("The matrices of a super-element are suspicious.", "Check units, digits and nodes."),
     "suspected-mistake": ("One mistake explains a record.", "Correct what the text names."),
     "suspected-units": ("Numbers seem to have other units.", "Check the units."),
-    "unbalanced-tension": ("Springs are under tension at the undeformed pose.", "Ask about='equilibrium'."),
+    "unbalanced-tension": ("Springs are under tension at the undeformed pose.", "Use about='equilibrium'."),
     "unchecked-cables": ("The tension of cables is not checked.", "Give limits of efforts."),
     "underactuated": ("There are fewer motors than degrees of freedom.", "Read 'free' for the other coordinates."),
     "undetermined-forces": ("Forces of an over-constrained robot are those of least norm.", "Remove the redundancy."),

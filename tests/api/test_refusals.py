@@ -82,7 +82,7 @@ REFUSED = [
     (
         lambda: any_robot("mass-on-springs", settings={"element.0.between": ["left", "right"]}),
         "between",
-        "'left' and 'right' are both on the ground, where an element does nothing",
+        "'left' and 'right' are both on the ground, where an element has no effect",
     ),
     (
         lambda: parflex.load("four-bar", settings={"end_effector": "nobody"}),

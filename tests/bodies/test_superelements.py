@@ -557,7 +557,7 @@ def test_hostile_files_are_refused_before_anything_of_their_size_is_made(tmp_pat
         (", modes = 5", "5 modes are requested"),
         (", root = 'c'", "'c' is not a node"),
         (", units = 'inch'", "units"),
-        (", damping = { ratio = 0.1 }", "a ratio stands in a table"),
+        (", damping = { ratio = 0.1 }", "a damping ratio must be a number, not a table"),
         (", positions = { a = [0, 0, 0] }", "node 2 has no position"),
         (", positions = { a = [0, 0, 0], b = [0.5, 0, 0] }", "the positions of its nodes do not fit its stiffness"),
         (", nodes = { a = 1, b = 1 }", "two names are of one node"),

@@ -24,6 +24,7 @@ COUNTS = {
     "delta": {"inverse": 1786, "direct": 2291, "mass-matrix": 1392},
     "four-bar": {"inverse": 89, "direct": 99, "mass-matrix": 30},
     "gough-stewart": {"inverse": 1286, "direct": 1794, "mass-matrix": 1826},
+    "linear-delta": {"inverse": 1633, "direct": 2035, "mass-matrix": 1259},
     "puma560": {"inverse": 341, "direct": 1073, "mass-matrix": 253},
     "rx90": {"inverse": 457, "direct": 1242, "mass-matrix": 287},
     "space": {"inverse": 861, "direct": 1244, "mass-matrix": 835},

@@ -238,7 +238,7 @@ def test_impossible_fmus_are_refused(arguments, message, tmp_path):
 
 
 def test_robots_and_machines_that_an_fmu_cannot_serve_are_refused(tmp_path, monkeypatch):
-    with pytest.raises(parflex.InputError, match="4 motors for 3 freedoms"):
+    with pytest.raises(parflex.InputError, match="4 motors for 3 degrees of freedom"):
         parflex.export_fmu(parflex.load("4rrr"), tmp_path / "x.fmu", drive="motions")
     with pytest.raises(parflex.InputError, match="'rod' is flexible"):
         parflex.export_fmu(load_robot("slider-crank-beam"), tmp_path / "x.fmu", parameters=["gravity", "M[rod]"])

@@ -288,7 +288,7 @@ def test_the_condition_of_a_program_grows_without_bound_towards_a_stretched_leg(
         ("5r", "redundant", "independent", "do not depend on coordinates"),
         ("dualemps", "inverse", "motors", "motion of the motors does not determine the deformation.*all"),
         ("dualemps", "kinematics", "platform", "motion of the platform does not determine the deformation"),
-        ("serial-arm", "inverse", "platform", "'hand' moves in 6 of the 7 freedoms of the robot"),
+        ("serial-arm", "inverse", "platform", "'hand' moves in 6 of the 7 degrees of freedom"),
         ("cart-pendulum", "direct", "motors", "1 motor for 2 degrees of freedom"),
         ("5r", "checks", "motors", "checks compare given .* all coordinates"),
     ],

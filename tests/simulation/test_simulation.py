@@ -564,7 +564,9 @@ def test_motors_that_fit_each_other_drive_the_robot_and_share_the_efforts(four, 
 def test_motions_that_do_not_fit_are_refused_with_the_joint_and_the_amount(four, knots):
     moved = dict(knots)
     moved["leg4.1"] = knots["leg4.1"] + 0.02 * np.linspace(0, 1, 101)
-    with pytest.raises(parflex.InputError, match=r"the motions of the 4 motors do not fit the 3 freedoms") as told:
+    with pytest.raises(
+        parflex.InputError, match=r"the motions of the 4 motors do not fit the 3 degrees of freedom"
+    ) as told:
         parflex.simulate(four, moved, 0.5, step=2e-3, out_step=0.01)
     text = str(told.value)
     assert "at t = 0.5 s" in text and text.count("'leg") == 1

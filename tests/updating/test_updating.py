@@ -492,7 +492,7 @@ def test_gravity_that_changes_frequencies_is_reported_unless_a_state_is_requeste
     value, told = found((heavy - plain) / 20)
     assert value == pytest.approx(60 + 9.81, rel=1e-3)  # the prior of 10 times the stiffness takes 1e-5 of it
     assert len(told) == 1 and f"{heavy:.5g} Hz about the equilibrium, and {plain:.5g} Hz" in told[0]
-    assert ": 20 deviations; " in told[0] and "ask about='equilibrium'" in told[0]
+    assert ": 20 deviations; " in told[0] and "use about='equilibrium'" in told[0]
     assert not found((heavy - plain) / 0.4)[1]  # 0.4 deviations
     for more in ({"about": "undeformed"}, {"without": ("gravity",)}):
         assert not found((heavy - plain) / 20, **more)[1]

@@ -148,14 +148,11 @@ class Calibrated(Fit):
             for name, item in self.parameters.items()
         ]
         unit = "m" if any(gauge["unit"] == "m" for gauge in self.gauges.values()) else "rad"
-        held = [["rows held out", len(self.held_out)], [f"rms of rows held out ({unit})", self.rms_held_out]]
         noise = f"estimated deviation of a measurement ({self.noise_unit})"
-        fit = [
-            ["rows", len(self.rows)],
-            [f"rms before ({unit})", self.rms_before],
-            [f"rms after ({unit})", self.rms_after],
-        ]
-        fit += [*(held if self.held_out else []), ["condition number", self.condition]]
+        fit: list[list[Any]] = [["rows", len(self.rows)], ["rows held out", len(self.held_out)]]
+        fit += [[f"rms before ({unit})", self.rms_before], [f"rms after ({unit})", self.rms_after]]
+        fit += [[f"rms of rows held out ({unit})", self.rms_held_out]] if self.held_out else []
+        fit += [["condition number", self.condition]]
         fit += [[noise if self.noise_unit else "residuals over deviations", self.noise]]
         gauges = [[name, item["before"], item["after"], item["unit"]] for name, item in self.gauges.items()]
         lost = [[k, name, w] for k, item in enumerate(self.undetermined, 1) for name, w in item.items()]

@@ -24,7 +24,7 @@ def control(
     robot: Robot,
     choice: dict[str, Any],
     *,
-    law: str,
+    law: Any,
     reference: str,
     plant: str | None = None,
     plant_set: tuple[str, ...] = (),

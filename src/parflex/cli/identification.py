@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +73,7 @@ def check_fit_target(out: str | None, robot: Robot | None = None) -> None:
 
 
 def fit_answer(
-    result: Any, tables: list[Table], choice: dict[str, Any], out: str | None, page: str | None, write_page: Any
+    result: Any, tables: Sequence[Table], choice: dict[str, Any], out: str | None, page: str | None, write_page: Any
 ) -> Answer:
     """Write the robot file and the page of a fit; return the answer."""
     answer, diagnostics = result.as_dict(), [*result.source.diagnostics, *result.diagnostics]

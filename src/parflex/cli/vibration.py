@@ -211,7 +211,8 @@ def write_arrays(path: str, arrays: dict[str, Any]) -> None:
 
     with atomic_file(path) as file:
         if Path(path).suffix == ".npz":
-            np.savez(file, **{key: np.asarray(value) for key, value in arrays.items()})
+            plain: dict[str, Any] = {key: np.asarray(value) for key, value in arrays.items()}
+            np.savez(file, **plain)
         else:
             lists = {key: np.array(value, dtype=object) for key, value in arrays.items() if isinstance(value, list)}
             scipy.io.savemat(file, arrays | lists)

@@ -348,7 +348,7 @@ OPTION_OF_TYPE = {
     "str": Option("NAME"),
     "Sequence[str]": Option("LIST", read=split_names),
     "Mapping[str, float]": Option(TABLE, read=assignments),
-    "float or Mapping[str, float]": Option("VALUE|NAME=VALUE,...", read=number_or_table),
+    "float or Mapping[str, float]": Option("VALUE|JOINT=VALUE,...", read=number_or_table),
 }
 OPTIONS: dict[str, Option] = {
     # the robot
@@ -374,6 +374,7 @@ OPTIONS: dict[str, Option] = {
     ),
     "lock": Option("actuators|none|NAMES", read=_lock),
     "about": Option("undeformed|equilibrium"),
+    **dict.fromkeys(("weights", "preload"), Option("JOINT=VALUE,...", read=assignments)),
     "effort_limit": Option("E|JOINT=E,...|JOINT=LOW:HIGH,...", read=read_effort_limit),
     **dict.fromkeys(
         ("draw.frames", "view.frames"), Option("LIST", "Frames to mark with their axes, such as arm@0.5.", split_names)
@@ -500,6 +501,7 @@ OPTIONS: dict[str, Option] = {
     "calibrate.out": Option("FILE.toml", "Write a robot file that extends the first.", None, OUT),
     "update.measured": Option("MEASURED..."),
     "vary": Option("KEY,...", read=split_names),
+    "prior": Option("VALUE|KEY=VALUE,...", read=number_or_table),
     "hold_out": Option("POSE[:MODE],..."),
     "update.pose": Option(POSE, "Pose of frequency responses; one for each file of them.", many=True),
     "band": Option("LOW-HIGH", "Frequencies in which poles of responses are found, Hz."),

@@ -1,1 +1,1 @@
-"""Loop closure: constraints, mobility, assembly of a pose and working modes."""
+"""Close loops: constraints, mobility, assembly of a pose and working modes."""

@@ -38,7 +38,7 @@ OVERDETERMINED_TOLERANCE = 1e-6  # of the changes of what is given: rows that th
 
 
 class Assembler(ClosureParts):
-    """Finds the positions of all coordinates from those that a target gives."""
+    """Solver for the positions of all coordinates at a target."""
 
     def __init__(self, tree: Tree, closures: Closures, signs: dict[str, str], weights: Array | None = None) -> None:
         super().__init__(tree, closures)
@@ -52,9 +52,10 @@ class Assembler(ClosureParts):
     def solve(
         self, target: Target, q: Array, reference: Array | None, locked: frozenset[int], searching: bool = True
     ) -> Array | Refusal:
-        """Positions that close all loops at the target, from `q`, in the working mode of `reference`, or why not.
+        """Return positions that close all loops at the target from `q`, in the mode of `reference`, or why not.
 
-        Newton from `q`, then the straight path from there; if `searching`, also detours and other starts.
+        Newton's method from `q` comes first, then the straight path; if `searching`, also detours and other
+        starts.
         """
         parts, start = self.parts(target, locked), target.applied(q)
         solutions = [self._closed(target, q, part) for part in parts]
@@ -71,19 +72,19 @@ class Assembler(ClosureParts):
         return result
 
     def assemble(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array:
-        """As `solve`; raises where the target is not reached."""
+        """Return the positions of `solve`; raise if the target is not reached."""
         result = self.solve(target, q, reference, locked)
         if isinstance(result, Refusal):
             raise result.error()
         return result
 
     def near(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array | None:
-        """As `solve`, but None where Newton from `q` does not get there, nor a straight way."""
+        """Return the positions of `solve` by Newton's method from `q` or the straight path, or None."""
         result = self.solve(target, q, reference, locked, searching=False)
         return None if isinstance(result, Refusal) else result
 
     def _closed(self, target: Target, q: Array, part: ClosurePart) -> tuple[Array, bool]:
-        """A part where Newton ends, which may not be closed, or whether a path of targets turns its shafts there."""
+        """Return the end of Newton's method for a part, or whether a path of targets rotates its shafts there."""
         shafts = self._distant_shafts(target, q, part)
         walks = [follow_to_target(self.tree, target, q, part)] if shafts else []
         reached = next(iter(walk_ends(self, part.columns, walks)), None)
@@ -95,7 +96,7 @@ class Assembler(ClosureParts):
         return self.newton(target.applied(q), part.columns, part.rows)[0], False
 
     def can_start_towards(self, target: Target, q: Array, locked: frozenset[int]) -> bool:
-        """Whether the loops close a little way from `q` to the target: it is too far then, and contradicts nothing."""
+        """Return whether the loops close near `q` towards the target: a far target contradicts nothing."""
         parts, at, share = self.parts(target, locked), pose(self.tree, q), 0.02
         if any(missing_length(self, target.applied(q), part) for part in parts):
             return True
@@ -107,7 +108,7 @@ class Assembler(ClosureParts):
         return True
 
     def _distant_shafts(self, target: Target, q: Array, part: ClosurePart) -> dict[int, int]:
-        """Driven shafts in a loop that turn far, and a joint beside each whose turns are counted."""
+        """Return driven shafts in a loop with large rotations, and for each a joint whose turns are counted."""
         positions = {self.tree.links[j].q.start for row in part.rows for j in row.links(self.tree)}
         counted = sorted(positions & self.counted)
         shafts = positions & self.turning & set(target.values) if counted else set()
@@ -116,7 +117,7 @@ class Assembler(ClosureParts):
         return {k: counted[0] for k in shafts if abs(target.values[k] - q[k]) > STRIDE}
 
     def _refuse_uncounted_rotations(self, shaft: int, counted: int) -> None:
-        """Loops close at every whole turn of a shaft, but a screw or gear on it is elsewhere: turns are not counted."""
+        """Raise if a screw or gear distinguishes whole turns of a shaft that the loops do not."""
         names = {link.q.start: link for link in self.tree.links if link.joint.one_axis}
         uncounted = names[counted]
         text = (
@@ -138,9 +139,10 @@ class Assembler(ClosureParts):
         reference: Array | None,
         searching: bool,
     ) -> Array | Refusal:
-        """A part as Newton left it in `solution`, at the end of a path from `q`, or nearest to `q` of many starts.
+        """Return a part from Newton's `solution`, from a path from `q`, or nearest to `q` of many starts.
 
-        Legs and robots may close in several assemblies on one side of their singularities: Newton ends in any of them.
+        Legs and robots may close in several assemblies on one side of their singularities, of which Newton's
+        method finds any.
         """
         start, indices = target.applied(q), self.positions(part)
         closed = self.opening(solution, part.rows) <= CLOSED
@@ -183,9 +185,9 @@ class Assembler(ClosureParts):
         return Refusal(self, solution, part, bool(solutions), bool(fitting))
 
     def _path_determines_assembly(self, target: Target, q: Array, part: ClosurePart) -> bool:
-        """Whether a path from `q` tells the assembly of a part: it is regular there, and small changes leave it closed.
+        """Return whether a path from `q` determines the assembly of a part: regular and not overdetermined.
 
-        Where more is given than the part has freedoms, that tells it, and nothing closes on the way.
+        More conditions than degrees of freedom determine the assembly, and no pose along the path closes.
         """
         J = self.block(q, part)
         if not is_regular(J) or J.shape[0] <= J.shape[1]:
@@ -202,9 +204,9 @@ class Assembler(ClosureParts):
     def _by_path(
         self, target: Target, q: Array, part: ClosurePart, reference: Array | None, detours: bool = False
     ) -> Array | None:
-        """A part at the end of the first of the straight ways, or `detours`, that gets there in the working mode.
+        """Return a part at the end of the first of the straight paths, or `detours`, in the working mode.
 
-        A way ends before the target at a singular pose of the part.
+        A path ends before the target at a singular pose of the part.
         """
         turning = self.periodic if self.counted.isdisjoint(self.positions(part)) else set()
         shortest = SHORTEST_DETOUR if detours else SHORTEST_STRIDE
@@ -222,7 +224,7 @@ class Assembler(ClosureParts):
     def _along(
         self, path: Sequence[tuple[Target, dict[int, PoseRows]]], q: Array, part: ClosurePart, shortest: float
     ) -> Walk:
-        """From one target of a path to the next."""
+        """Return the part at the last of consecutive targets of a path."""
         current: Array | None = q
         for point, path_rows in path:
             moved = replace(part, rows=tuple(path_rows.get(id(row), row) for row in part.rows))
@@ -231,7 +233,7 @@ class Assembler(ClosureParts):
         return current
 
     def settled(self, part: ClosurePart, reference: Array) -> bool:
-        """Whether sides tell all assemblies of a part apart."""
+        """Return whether signs distinguish all assemblies of a part."""
         indices, sign_sets = set(self.positions(part)), self.judges(part, reference).strict
         if indices & self.counted or (indices & set(self.signs) and any(signs.dyads for signs in sign_sets)):
             return False  # no side tells whole turns, and signs that were asked for stand in the place of dyads
@@ -240,9 +242,9 @@ class Assembler(ClosureParts):
     # -- working modes ---------------------------------------------------------------------------------
 
     def _in_mode(self, q: Array, part: ClosurePart, reference: Array | None, beyond_folds: bool = False) -> bool:
-        """Signs that were asked for; else the side of the leg's own singularity on which the reference is.
+        """Return whether a part has the requested signs, or else those of the reference at leg singularities.
 
-        Where a coordinate that is given folds, the sides of the legs alone count `beyond_folds`.
+        If a specified coordinate folds, only the signs of the legs count `beyond_folds`.
         """
         signed_indices = [index for index in self.positions(part) if index in self.signs]
         if not all(self._sign(q, index) == self.signs[index] for index in signed_indices):
@@ -259,7 +261,7 @@ class Assembler(ClosureParts):
         return all(signs.fit(self.tree, at, links) for signs in sign_sets)
 
     def legs_of_other_sign(self, q: Array) -> set[str | None]:
-        """Legs in which a joint stands on another side than the working mode asks for."""
+        """Return the legs in which a joint has another sign than the working mode requests."""
         signed_links = [link for link in self.tree.links if link.q.start in self.signs and link.joint.one_axis]
         return {link.leg for link in signed_links if self._sign(q, link.q.start) != self.signs[link.q.start]}
 
@@ -268,7 +270,7 @@ class Assembler(ClosureParts):
         return "+" if value >= 0 else "-"
 
     def judges(self, part: ClosurePart, reference: Array) -> PartWorkingMode:
-        """What tells on which side of its own singularities a part stands at the reference."""
+        """Return the signs of a part at the reference."""
         # loops live as long as the robot, targets come and go
         rows = tuple(row.key if isinstance(row, PoseRows) else (id(row),) for row in part.rows)
         key = (rows, part.columns.tobytes(), part.held, part.given, reference.tobytes())
@@ -293,7 +295,7 @@ class Assembler(ClosureParts):
                     yield result
 
     def starts(self, q: Array, part: ClosurePart) -> Iterator[Array]:
-        """Positions from which all assemblies of a part are found: `q`, and others spread over its joints."""
+        """Return start positions for all assemblies of a part: `q`, and others spread over its joints."""
         tree = self.tree
         joints = [tree.links[j] for j in sorted({tree.link_of_rate[k] for k in part.columns})]
         turning = [link for link in joints if link.joint.one_axis and link.joint.unit == "rad"]
@@ -314,9 +316,9 @@ class Assembler(ClosureParts):
                 yield mirrored
 
     def nearer(self, result: Array, target: Target, q: Array, stated: frozenset[int], locked: frozenset[int]) -> Array:
-        """As `result`, but parts whose motors were left far from their stated starts are closed from those again.
+        """Return `result` with parts closed again from stated motor starts if these are far.
 
-        Newton follows the passive joints; what was said of a motor weighs more than what was said of them.
+        Newton's method then adjusts the passive joints; stated starts of motors have priority.
         """
         start = target.applied(q)
         for part in self.parts(target, locked):
@@ -333,7 +335,7 @@ class Assembler(ClosureParts):
         return result
 
     def _solve_from_motors(self, q: Array, part: ClosurePart, motor_indices: list[int]) -> Iterator[Array]:
-        """Closed positions of a part, from starts where its passive joints came as near as still motors let them."""
+        """Return closed positions of a part from starts with motors locked and passive joints adjusted."""
         motors = {link.v.start for link in self.tree.links if link.q.start in motor_indices}
         passive = np.array([k for k in part.columns if k not in motors], dtype=int)
         starts = list(self.starts(q, ClosurePart(part.name, part.rows, passive)))
@@ -350,7 +352,7 @@ class Assembler(ClosureParts):
         return largest_size(wrapped)
 
     def _placed(self, solution: Array, start: Array, part: ClosurePart) -> Array:
-        """Positions of a part as they were found, angles by the turn nearest to the start."""
+        """Return positions of a part, with angles in the turn nearest to the start."""
         result = solution.copy()
         for index in self.positions(part):
             if index in self.periodic:

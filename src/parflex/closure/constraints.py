@@ -1,4 +1,4 @@
-"""Closure constraints at position, velocity and acceleration level: loops, couplings, rods and struts.
+"""Define closure constraints at position, velocity and acceleration level: loops, couplings, rods and struts.
 
 A loop ties two places; its vectors are in the axes of the first place. A translation row is `n . rho`, a rotation row
 `n . (w2 - w1)`, with `n` fixed in the first place; the universal row has n = u2 x u1, fixed in neither.
@@ -42,16 +42,16 @@ class ClosureRows(Rows):
     @property
     @abstractmethod
     def row_names(self) -> list[str]:
-        """What each row constrains, in readable form."""
+        """Names of the constrained directions."""
 
     @abstractmethod
     def rate(self, tree: Tree, at: Pose, moving: Motion) -> Array:
-        """J qd: how fast the rows open in a motion."""
+        """Return J qd, the opening rate of the rows in a motion."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Loop(ClosureRows):
-    """One closure: the places it ties, directions of its translation and rotation rows, and how it turns."""
+    """One closure: its two places, directions of its translation and rotation rows, and the kind of rotation rows."""
 
     place_fields: ClassVar = ("first", "second")
     kind: str
@@ -66,18 +66,18 @@ class Loop(ClosureRows):
 
     @property
     def row_names(self) -> list[str]:
-        """What each row constrains, in readable form."""
+        """Names of the constrained directions."""
         names = [f"translation {_direction(n)}" for n in self.translations]
         names += [f"rotation {_direction(n)}" for n in self.rotations]
         return names + (["rotation normal to the cross"] if self.turning == "universal" else [])
 
     def scale(self, length: float) -> Array:
-        """Translations in metres, then rotations."""
+        """Return factors to metres: 1 for translations, then rotations."""
         count = len(self.translations)
         return np.array([1.0] * count + [length] * (len(self.rotations) + (self.turning == "universal")))
 
     def reversed(self, tree: Tree) -> Loop | None:
-        """The same closure seen from the second place; None where only the first one carries its directions.
+        """Return the closure seen from the second place, or None if only the first has its directions.
 
         At closed poses its rows are combinations of those of this loop.
         """
@@ -95,17 +95,17 @@ class Loop(ClosureRows):
         )
 
     def residual(self, at: Pose, length: float) -> Array:
-        """How far the loop is from closed, in metres; angles are multiplied by `length`."""
+        """Return the opening of the loop in metres; angles are multiplied by `length`."""
         opening, turn = self._opening(at)
         return np.concatenate([opening, length * self._angles(turn, shortest_arc, vector_from_rotation)])
 
     def linear_residual(self, at: Pose) -> Array:
-        """The opening of a loop that is nearly closed, over any scalar: angles by their sines."""
+        """Return the opening of a nearly closed loop over any scalar, with sines of angles."""
         opening, turn = self._opening(at)
         return np.concatenate([opening, self._angles(turn, cross, small_rotation)])
 
     def _angles(self, turn: Array, arc: Callable[[Array, Array], Array], vector: Callable[[Array], Array]) -> Array:
-        """Rotation rows, by the arc from one axis to another or the rotation vector of a turn."""
+        """Return rotation rows, by the arc between axes or the rotation vector."""
         if self.turning == "universal":
             return np.array([self.u1 @ (turn @ self.u2)])
         if self.turning == "free":
@@ -124,19 +124,19 @@ class Loop(ClosureRows):
         )
 
     def _opening(self, at: Pose) -> tuple[Array, Array]:
-        """Opening along the translation rows, and the rotation of the second place in the first."""
+        """Return the opening along the translation rows, and the relative rotation."""
         (R1, P1), (R2, P2) = at.of(self.first), at.of(self.second)
         return self.translations @ (R1.T @ (P2 - P1)), R1.T @ R2
 
     def one_minus_cosine(self, at: Pose) -> Any:
-        """1 less the cosine of an angle that must vanish, over any scalar: sines do not tell opposite directions."""
+        """Return 1 less the cosine of an angle that must vanish, because sines also vanish at half a turn."""
         (R1, _), (R2, _) = at.of(self.first), at.of(self.second)
         if self.turning == "about-axis":
             return 1.0 - self.u1 @ (R1.T @ R2 @ self.u2)
         return (3.0 - np.trace(R1.T @ R2)) / 2 if self.turning == "none" else 0.0
 
     def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
-        """Rows J with J qd = 0, theory (9), (10)."""
+        """Return rows J with J qd = 0, theory (9), (10)."""
         turn, rho = self._offset(tree, at)
         v1, w1 = place_jacobian(tree, at, links, self.first)
         v2, w2 = place_jacobian(tree, at, links, self.second)
@@ -147,14 +147,14 @@ class Loop(ClosureRows):
         return np.concatenate(rows)
 
     def _offset(self, tree: Tree, at: Pose) -> tuple[Array, Array]:
-        """Rotation and position of the second place in the first."""
+        """Return rotation and position of the second place in the first."""
         (R1, P1), (R2, P2) = at.of(self.first), at.of(self.second)
         fixed = self.closed and self.turning == "none"
         coincident = self.closed and len(self.translations) == (2 if tree.planar else 3)
         return E3 if fixed else R1.T @ R2, np.zeros(3) if coincident else R1.T @ (P2 - P1)
 
     def rate(self, tree: Tree, at: Pose, moving: Motion) -> Array:
-        """J qd: how fast the rows open in a motion, theory (9), (10)."""
+        """Return J qd, the opening rate of the rows in a motion, theory (9), (10)."""
         turn, rho = self._offset(tree, at)
         v1, w1, _, _ = moving.of(self.first)
         v2, w2 = (turn @ part for part in moving.of(self.second)[:2])
@@ -164,7 +164,7 @@ class Loop(ClosureRows):
         return np.concatenate(parts)
 
     def bias(self, tree: Tree, at: Pose, moving: Motion) -> Array:
-        """What J qdd must cancel: the accelerations of the rows in a motion, theory (9), (10)."""
+        """Return the accelerations of the rows in a motion that J qdd must cancel, theory (9), (10)."""
         turn, rho = self._offset(tree, at)
         v1, w1, a1, al1 = moving.of(self.first)
         v2, w2, a2, al2 = (turn @ part for part in moving.of(self.second))
@@ -178,7 +178,7 @@ class Loop(ClosureRows):
         return np.concatenate(parts)
 
     def wrench(self, at: Pose, multipliers: Array) -> tuple[Array, Array]:
-        """Force and moment of the first place on the second, at the origin of the second, in axes of the first."""
+        """Return force and moment of the first place on the second, at its origin, in axes of the first."""
         count = len(self.translations)
         force = self.translations.T @ multipliers[:count]
         moment = self.rotations.T @ multipliers[count : count + len(self.rotations)]
@@ -197,7 +197,7 @@ def _direction(n: Array) -> str:
 
 
 def _normals(u: Array) -> Array:
-    """Two unit vectors at right angles to u and to each other; axes of the frame where possible."""
+    """Return two unit vectors orthogonal to u and to each other, along axes of the frame if possible."""
     first = E3[int(np.argmin(np.abs(u)))]
     first = first - u * (u @ first)
     first = first / vector_length(first)
@@ -205,7 +205,7 @@ def _normals(u: Array) -> Array:
 
 
 def build_loop(closure: schema.Closure, tree: Tree) -> Loop:
-    """The loop equations of one closure of the file."""
+    """Return the loop equations of one closure of the file."""
     first, second = (tree.places[name] for name in closure.between)
     u1 = np.array(closure.axis) / vector_length(closure.axis)
     u2 = np.array(closure.axis_2 or closure.axis)
@@ -230,7 +230,7 @@ def build_loop(closure: schema.Closure, tree: Tree) -> Loop:
 
 
 def _planar_rows(closure: schema.Closure, tree: Tree, first: Place, u1: Array, name: str) -> tuple[Array, Array, str]:
-    """Rows of a closure in the plane: two directions in it and its normal, as the first place sees them."""
+    """Return rows of a planar closure: two directions and the normal of the plane in the first place."""
     rotation = neutral_rotation(tree, first)
     normal = rotation.T @ E3[2]
     in_plane = np.array([rotation.T @ E3[0], rotation.T @ E3[1]])
@@ -250,7 +250,7 @@ def _planar_rows(closure: schema.Closure, tree: Tree, first: Place, u1: Array, n
 
 
 def neutral_rotation(tree: Tree, place: Place) -> Array:
-    """World rotation of a place with all joints at zero."""
+    """Return the world rotation of a place with all joints at zero."""
     rotation = place.rotation
     for link in tree.path(place.link):
         rotation = tree.links[link].rotation @ rotation
@@ -259,7 +259,7 @@ def neutral_rotation(tree: Tree, place: Place) -> Array:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Closures(Record):
-    """All loops of a robot, their rows one below the other, and below them those of other constraints."""
+    """All loops of a robot with their rows, followed by those of other constraints."""
 
     tree: Tree
     loops: tuple[Loop, ...]
@@ -284,20 +284,20 @@ class Closures(Record):
 
     @property
     def row_names(self) -> list[str]:
-        """Name of each row: closure and direction."""
+        """Names of the rows: closure and direction."""
         return [f"{row.name}: {row_name}" for row in self.rows for row_name in row.row_names]
 
     def slices(self) -> list[slice]:
-        """Where each loop and each constraint has its rows."""
+        """Return the rows of each loop and each constraint."""
         ends = np.cumsum([0, *(row.size for row in self.rows)])
         return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
     def residual(self, at: Pose) -> Array:
-        """How far the loops are from closed, in metres."""
+        """Return the openings of the loops in metres."""
         return stack(row.residual(at, self.tree.length) for row in self.rows)
 
     def linear_residual(self, at: Pose) -> Array:
-        """How far nearly closed loops are from closed, over any scalar."""
+        """Return the openings of nearly closed loops, over any scalar."""
         return stack(row.linear_residual(at) for row in self.rows)
 
     def gaps(self, at: Pose) -> Array:
@@ -307,57 +307,57 @@ class Closures(Record):
         return stack([*(loop.gaps(at, length) for loop in self.loops), *others])
 
     def jacobian(self, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
-        """J_tot: all rows, theory (11)."""
+        """Return J_tot: all rows, theory (11)."""
         parts = [row.jacobian(self.tree, at, links) for row in self.rows]
         return np.concatenate(parts) if parts else np.zeros((0, self.tree.n))
 
     def row_units(self) -> Array:
-        """1 for a translation row, the typical length for a rotation row: rows times it are in metres."""
+        """Return 1 for translation rows, the characteristic length for rotation rows: factors to metres."""
         return stack(row.scale(self.tree.length) for row in self.rows)
 
     def rate(self, at: Pose, moving: Motion) -> Array:
-        """J_tot qd: how fast the loops open in a motion."""
+        """Return J_tot qd, the opening rates of the loops."""
         return stack(row.rate(self.tree, at, moving) for row in self.rows)
 
     def bias(self, at: Pose, moving: Motion) -> Array:
-        """b_star: what J_tot qdd must cancel, theory (11)."""
+        """Return b_star, which J_tot qdd must cancel, theory (11)."""
         return stack(row.bias(self.tree, at, moving) for row in self.rows)
 
 
 def build_closures(robot: schema.RobotFile, tree: Tree) -> Closures:
-    """The loop equations of a robot, and the rows of its couplings."""
+    """Return the loop equations of a robot, and the rows of its couplings."""
     loops = tuple(build_loop(closure, tree) for closure in robot.closure)
     return Closures(tree, loops, build_constraints(robot, tree))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Constraint(ClosureRows):
-    """Rows that hold a robot together and are no loop; `kind` is the word of the file: coupling, rod, strut."""
+    """Constraint rows other than loops; `kind` is the word of the file: coupling, rod, strut."""
 
     kind: str
 
     @abstractmethod
     def forces(self, tree: Tree, at: Pose, multipliers: Array) -> Array:
-        """What the rows put on coordinates; with what they put on links, J^T multipliers."""
+        """Return forces of the rows on coordinates; with those on links, they are J^T multipliers."""
 
     def on_links(self, at: Pose, multipliers: Array) -> Mapping[int, tuple[Array, ...]]:
-        """What the rows put on links, at their origins and axes."""
+        """Return wrenches of the rows on links, at their origins and axes."""
         return {}
 
     @abstractmethod
     def numbers_in(self) -> dict[str, float]:
-        """Numbers in which robots of a family may differ."""
+        """Return the numbers in which robots of a family may differ."""
 
     @abstractmethod
     def with_numbers(self, symbols: Mapping[str, Any], end: Callable[[Place], Place]) -> Self:
-        """The same rows with symbols in the place of some of these numbers; `end` gives the new places."""
+        """Return the rows with symbols in place of some numbers; `end` returns the new places."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Coupling(CoupledJoints, Constraint):
     """One row: the coordinate of a joint less ratios times others is an offset, theory (42).
 
-    Its multiplier is the effort that the coupling puts on the joint; it puts minus the ratio times that on the others.
+    Its multiplier is the effort of the coupling on the joint; the others receive minus the ratio times this effort.
     """
 
     sliding: tuple[bool, ...] = ()
@@ -365,44 +365,44 @@ class Coupling(CoupledJoints, Constraint):
 
     @property
     def row_names(self) -> list[str]:
-        """What the row holds."""
+        """Name of the row."""
         return ["coupling"]
 
     @property
     def unit(self) -> str:
-        """Of the joint that follows, and so of what the row misses."""
+        """Unit of the following joint, and of the residual."""
         return "m" if self.sliding[0] else "rad"
 
     @property
     def equation(self) -> str:
-        """The row for people: `gear: wheel = -2 pinion + 0.1`."""
+        """Equation with name: `gear: wheel = -2 pinion + 0.1`."""
         return f"{self.name}: {self.relation}"
 
     @property
     def relation(self) -> str:
-        """The same without the name of the coupling."""
+        """Equation without the name of the coupling."""
         terms = zip(self.coefficients[1:], self.joints[1:], strict=True)
         parts = [f"{-c:.6g} {joint}" for c, joint in terms] + ([f"{self.offset:.6g}"] if self.offset else [])
         return f"{self.joints[0]} = {' + '.join(parts)}".replace("+ -", "- ")
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """The links on the coupled joints."""
+        """Links of the coupled joints."""
         return self.numbers
 
     def on(self, small: Branch) -> Self:
-        """The same row on a part of the tree."""
+        """Return the row on a part of the tree."""
         numbers = tuple(small.number[j] for j in self.numbers)
         links = [small.tree.links[j] for j in numbers]
         positions, rates = tuple(link.q.start for link in links), tuple(link.v.start for link in links)
         return replace(self, numbers=numbers, positions=positions, rates=rates)
 
     def links(self, tree: Tree) -> list[int]:
-        """The links on the coupled joints."""
+        """Return the links of the coupled joints."""
         return sorted(self.numbers)
 
     def scale(self, length: float) -> Array:
-        """Makes the largest entry of the row, without units, 1: gears of any ratio compare with loops."""
+        """Return the factor that makes the largest entry of the row 1 without units, for gears of any ratio."""
         sizes = [
             abs(nominal(c)) * (length if is_sliding else 1.0)
             for c, is_sliding in zip(self.coefficients, self.sliding, strict=True)
@@ -410,45 +410,45 @@ class Coupling(CoupledJoints, Constraint):
         return np.array([length / max(sizes)])
 
     def linear_residual(self, at: Pose) -> Array:
-        """How far the joint is from where the others put it, in its unit."""
+        """Return the deviation of the joint from its coupled position, in its unit."""
         return np.array([self.stretch(at.q)])
 
     def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
-        """The row of coefficients."""
+        """Return the row of coefficients."""
         row: Array = np.zeros((1, tree.n), dtype=scalar_type(np.array(self.coefficients)))
         row[0, list(self.rates)] = self.coefficients
         return row
 
     def rate(self, tree: Tree, at: Pose, moving: Motion) -> Array:
-        """Coefficients times rates."""
+        """Return coefficients times rates."""
         return np.array([self.along(moving.qd)])
 
     def bias(self, tree: Tree, at: Pose, moving: Motion) -> Array:
-        """Coefficients times accelerations: the motion itself causes none."""
+        """Return coefficients times accelerations, without bias."""
         return np.array([self.along(moving.qdd)])
 
     def forces(self, tree: Tree, at: Pose, multipliers: Array) -> Array:
-        """The effort on the joint, minus the ratios times it on the others."""
+        """Return the effort on the joint, and minus the ratios times it on the others."""
         return self.jacobian(tree, at, [])[0] * multipliers[0]
 
     def numbers_in(self) -> dict[str, float]:
-        """Numbers in which robots of a family may differ."""
+        """Return the numbers in which robots of a family may differ."""
         coefficients = dict(zip(self._words, self.coefficients, strict=True))
         return {**coefficients, f"offset[{self.name}]": float(self.offset)}
 
     @property
     def _words(self) -> list[str]:
-        """Of its coefficients; losses shape a program, and are no numbers of a family."""
+        """Names of its coefficients; losses shape a program and are no numbers of a family."""
         law = f",{float(self.efficiency)},{float(self.back)}" if self.lossy else ""
         return [f"coupling[{self.name}{law},{joint}]" for joint in self.joints]
 
     def with_numbers(self, symbols: Mapping[str, Any], end: Callable[[Place], Place]) -> Self:
-        """The same row with symbols in the place of some of these numbers."""
+        """Return the row with symbols in place of some numbers."""
         coefficients = tuple(symbols.get(name, c) for name, c in zip(self._words, self.coefficients, strict=True))
         return replace(self, coefficients=coefficients, offset=symbols.get(f"offset[{self.name}]", self.offset))
 
     def lead_of(self, k: int) -> float:
-        """Of a turning rate, the way per radian of what slides with it; zero where nothing does."""
+        """Return the travel per radian of a rotation with the coupled translation, or zero."""
         pairs = list(zip(self.coefficients, self.sliding, self.rates, strict=True))
         sliding = [abs(c) for c, is_sliding, _ in pairs if is_sliding]
         turning = [abs(c) for c, _, rate in pairs if rate == k]
@@ -456,7 +456,7 @@ class Coupling(CoupledJoints, Constraint):
 
 
 def coupling_row(spring: CoupledSpring, tree: Tree, lossy: bool = False) -> Coupling:
-    """The row that holds what a spring would; `lossy` keeps what is lost on the way."""
+    """Return the row of a coupling as rigid; `lossy` includes its losses."""
     sliding = tuple(tree.links[j].joint.unit == "m" for j in spring.numbers)
     parts = (spring.numbers, spring.positions, spring.rates, spring.coefficients, spring.offset)
     efficiency, back = (spring.efficiency, spring.back) if lossy else (1.0, 1.0)
@@ -464,12 +464,12 @@ def coupling_row(spring: CoupledSpring, tree: Tree, lossy: bool = False) -> Coup
 
 
 def unstretched_rows(tree: Tree) -> tuple[Coupling, ...]:
-    """Rows that hold elastic couplings where they do not stretch."""
+    """Return rows that hold elastic couplings unstretched."""
     return tuple(coupling_row(spring, tree) for spring in tree.springs)
 
 
 def build_constraints(robot: schema.RobotFile, tree: Tree) -> tuple[Constraint, ...]:
-    """All rows of a file that are no loops; couplings that contradict each other are refused."""
+    """Return all rows of a file except loops; raise for contradicting couplings."""
     rigid = [coupling for coupling in robot.coupling if coupling.stiffness is None]
     couplings = [coupling_row(coupled_spring(coupling, tree.links), tree, lossy=True) for coupling in rigid]
     refuse_contradiction(tree, couplings)
@@ -480,7 +480,7 @@ def build_constraints(robot: schema.RobotFile, tree: Tree) -> tuple[Constraint, 
 
 
 def with_starts(couplings: Sequence[Coupling], q: Array, stated: Collection[str]) -> Array:
-    """Start positions in which a joint without a stated start stands where its coupling puts it."""
+    """Return start positions in which joints without a stated start follow their couplings."""
     result, known_joints = q.copy(), set(stated)
     for _ in couplings:  # one may wait for another
         for row in couplings:
@@ -496,7 +496,7 @@ def with_starts(couplings: Sequence[Coupling], q: Array, stated: Collection[str]
 
 
 def coupling_matrix(couplings: Sequence[Coupling], tree: Tree, number: Callable[[Any], float] = float) -> Array:
-    """Coefficients of couplings over all rates, without units, the largest of each row being 1."""
+    """Return coefficients of couplings over all rates, without units, with largest entry 1 in each row."""
     C = np.zeros((len(couplings), tree.n))
     for i, row in enumerate(couplings):
         unit, rates = row.scale(tree.length)[0] / tree.length, list(row.rates)
@@ -505,7 +505,7 @@ def coupling_matrix(couplings: Sequence[Coupling], tree: Tree, number: Callable[
 
 
 def refuse_contradiction(tree: Tree, couplings: Sequence[Coupling]) -> None:
-    """Raise where couplings before one already say where its joint is, and say something else."""
+    """Raise if earlier couplings determine another position of a joint."""
     rows = coupling_matrix(couplings, tree, nominal)
     offsets = np.zeros(len(couplings))
     for i, coupling in enumerate(couplings):
@@ -526,7 +526,7 @@ def refuse_contradiction(tree: Tree, couplings: Sequence[Coupling]) -> None:
 class Distance(Constraint):
     """One row: the distance of two places less a length, or less the coordinate of a strut, theory (45).
 
-    Its multiplier pushes the places apart; the tension is the opposite.
+    Its multiplier pushes the places apart; the tension is its negative.
     """
 
     place_fields: ClassVar = ("first", "second")
@@ -540,22 +540,22 @@ class Distance(Constraint):
 
     @property
     def places(self) -> tuple[Place, Place]:
-        """First and second."""
+        """First and second place."""
         return (self.first, self.second)
 
     @property
     def row_names(self) -> list[str]:
-        """What the row holds."""
+        """Name of the row."""
         return ["length"]
 
     @property
     def equation(self) -> str:
-        """The row for people."""
+        """Equation with name."""
         return f"{self.name}: length = " + (f"{self.rest:.6g} m" if self.number is None else "its coordinate")
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """The links that it ties, and that of a strut."""
+        """Links of the two places, and of a strut."""
         return (*super().ends, *self._strut)
 
     @property
@@ -563,7 +563,7 @@ class Distance(Constraint):
         return () if self.number is None else (self.number,)
 
     def on(self, small: Branch) -> Self:
-        """The same row on a part of the tree."""
+        """Return the row on a part of the tree."""
         distance = super().on(small)
         return distance if self.number is None else distance._of(small.tree, small.number[self.number])
 
@@ -572,21 +572,21 @@ class Distance(Constraint):
         return replace(self, number=number, position=link.q.start, rate_number=link.v.start)
 
     def links(self, tree: Tree) -> list[int]:
-        """Links whose joints change the distance, and that of a strut."""
+        """Return links whose joints change the distance, and that of a strut."""
         return sorted({*super().links(tree), *self._strut})
 
     def scale(self, length: float) -> Array:
-        """The row is in metres."""
+        """Return 1, because the row is in metres."""
         return np.ones(1)
 
     def linear_residual(self, at: Pose) -> Array:
-        """Excess of the length, over any scalar."""
+        """Return the excess length, over any scalar."""
         length = line_between(at, self.places, self.name).length
         target_length = self.rest if self.number is None else at.q[self.position]
         return np.array([length - target_length])
 
     def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
-        """The unit vector of the line times the difference of the points' velocities."""
+        """Return the unit vector of the line times the difference of the point Jacobians."""
         across, length, _ = line_between(at, self.places, self.name)
         local_directions = [at.of(end)[0].T @ (across / length) for end in self.places]
         J1, J2 = (place_jacobian(tree, at, links, end)[0] for end in self.places)
@@ -596,12 +596,12 @@ class Distance(Constraint):
         return row[None, :]
 
     def rate(self, tree: Tree, at: Pose, moving: Motion) -> Array:
-        """Rate of the distance, less that of a strut."""
+        """Return the rate of the distance, less that of a strut."""
         rate = line_between(at, self.places, self.name, moving).rate
         return np.array([rate - self._own(moving.qd)])
 
     def bias(self, tree: Tree, at: Pose, moving: Motion) -> Array:
-        """Acceleration of the distance, less that of a strut."""
+        """Return the acceleration of the distance, less that of a strut."""
         across, length, rate = line_between(at, self.places, self.name, moving)
         v = relative_velocity(at, self.places, moving)
         a1, a2 = (at.of(end)[0] @ moving.of(end)[2] for end in self.places)
@@ -611,29 +611,29 @@ class Distance(Constraint):
         return 0.0 if self.number is None else rates[self.rate_number]
 
     def forces(self, tree: Tree, at: Pose, multipliers: Array) -> Array:
-        """What the row puts on the coordinate of a strut; on the places it acts as forces."""
+        """Return the force on the coordinate of a strut; forces on the places act on links."""
         forces = np.zeros(tree.n)
         if self.number is not None:
             forces[self.rate_number] = -multipliers[0]
         return forces
 
     def on_links(self, at: Pose, multipliers: Array) -> LinkWrenches:
-        """What the row puts on links."""
+        """Return wrenches of the row on links."""
         across, length, _ = line_between(at, self.places, self.name)
         return wrenches_on_ends(at, self.places, -multipliers[0] / length * across)
 
     def numbers_in(self) -> dict[str, float]:
-        """Numbers in which robots of a family may differ."""
+        """Return the numbers in which robots of a family may differ."""
         return {f"rest[{self.name}]": float(self.rest)}
 
     def with_numbers(self, symbols: Mapping[str, Any], end: Callable[[Place], Place]) -> Self:
-        """The same row with symbols in the place of some of these numbers, between other places."""
+        """Return the row with symbols in place of some numbers, between other places."""
         rest = symbols.get(f"rest[{self.name}]", self.rest)
         return replace(self, rest=rest, first=end(self.first), second=end(self.second))
 
 
 def build_distance(element: ElementTable, tree: Tree) -> Distance:
-    """The row of a rod or strut of the file; a rod without a length has the one that it starts with."""
+    """Return the row of a rod or strut of the file; the default length of a rod is its start length."""
     first, second = (tree.places[end] for end in element.between)
     if element.measured:
         return Distance(element.name, element.kind, first, second)._of(tree, tree.number(element.name))

@@ -1,4 +1,4 @@
-"""Continuation to distant poses.
+"""Follow paths to distant poses by continuation.
 
 Loops may close in several assemblies on one side of their singularities, and at every whole turn of a shaft, with its
 screws or gears elsewhere. Only a path without a singular pose determines the assembly. The straight path is tried
@@ -35,7 +35,7 @@ Walk = Generator[tuple[Array, list[Rows]], tuple[Array, float], Array | None]
 
 
 def walk_ends(closures: ClosureParts, columns: Array, walks: Sequence[Walk]) -> list[Array | None]:
-    """Positions at the ends of walks; None where a way ends. Points with the same rows are corrected together."""
+    """Return positions at the ends of walks, or None; points with the same rows are corrected together."""
     ends: list[Array | None] = [None for _ in walks]
     guesses = dict(enumerate(map(next, walks)))
     while guesses:
@@ -56,9 +56,9 @@ def walk_ends(closures: ClosureParts, columns: Array, walks: Sequence[Walk]) -> 
 def follow_to_target(
     tree: Tree, target: Target, q: Array, part: ClosurePart, shortest: float = SHORTEST_STRIDE
 ) -> Walk:
-    """Positions of a part at a target, by steps from `q` that each continue the last one; None where the way ends.
+    """Return positions of a part at a target by continuation from `q`, or None.
 
-    It ends where it takes a step of less than the share `shortest` of it.
+    A path ends if a step is shorter than the share `shortest` of it.
     """
     units, goal, at = position_units(tree), target.applied(q), pose(tree, q)
     driven = [index for index in target.values if goal[index] != q[index]]
@@ -89,7 +89,7 @@ def follow_to_target(
 
 
 def position_units(tree: Tree) -> Array:
-    """Units of all positions: the typical length for lengths, 1 for angles and quaternions."""
+    """Return units of all positions: the characteristic length for lengths, 1 for angles and quaternions."""
     units = np.ones(tree.nq)
     for link in tree.links:
         link_units = tree.rate_units[link.v]
@@ -101,7 +101,7 @@ def position_units(tree: Tree) -> Array:
 
 
 def with_unit_quaternions(tree: Tree, q: Array) -> Array:
-    """Positions whose quaternions have the length 1."""
+    """Return positions with unit quaternions."""
     result = q.copy()
     for link in tree.links:
         if link.joint.quaternion:
@@ -110,10 +110,10 @@ def with_unit_quaternions(tree: Tree, q: Array) -> Array:
 
 
 def waypoints(origin: Array, goal: Array, units: Array, turning: Array) -> Iterator[Array]:
-    """Way points (points x coordinates) to a goal, the last of them; the straight way is the first.
+    """Return way points (points x coordinates) of paths to a goal, the straight path first.
 
-    Coordinates that turn freely go by the shorter turn next, and later by the longer one; then one coordinate moves
-    after the other, and then all of them over points beside the way, by `units` that make them comparable.
+    Next, freely rotating coordinates take the shorter turn, and later the longer turn. Then coordinates move one
+    after the other, and then all move over points off the path, scaled by `units`.
     """
     yield goal[None]
     shortest_goal = _shortest(origin, goal, turning)
@@ -142,12 +142,12 @@ def waypoints(origin: Array, goal: Array, units: Array, turning: Array) -> Itera
 
 
 def _shortest(origin: Array, goal: Array, turning: Array) -> Array:
-    """The goal by the shorter turn of what turns freely."""
+    """Return the goal with the shorter turn of freely rotating coordinates."""
     return goal - np.where(turning, 2 * np.pi * np.round((goal - origin) / (2 * np.pi)), 0.0)
 
 
 class TargetPaths:
-    """The coordinates of a target as numbers, and targets on the way to it from some positions."""
+    """Coordinates of a target as numbers, and intermediate targets from some positions."""
 
     def __init__(self, tree: Tree, target: Target, q: Array, periodic: Collection[int]) -> None:
         self.target, self.at, units = target, pose(tree, q), position_units(tree)
@@ -164,9 +164,9 @@ class TargetPaths:
         self.turning = np.array([*(k in periodic for k in self.joints), *(False for _ in self.placed)], dtype=bool)
 
     def ways(self, detours: bool) -> Iterator[list[tuple[Target, dict[int, PoseRows]]]]:
-        """Targets one after the other, and the rows that stand in the place of those of the target, by their ids.
+        """Return consecutive targets, and the rows that replace those of the target, by id.
 
-        Straight ways, as given and by the shorter turn, or the `detours`.
+        Paths are straight, as specified and by the shorter turn, or `detours`.
         """
         straight = 1 + bool(np.any(_shortest(self.origin, self.goal, self.turning) != self.goal))
         chosen = (straight, None) if detours else (straight,)
@@ -174,7 +174,7 @@ class TargetPaths:
             yield [self._target(point, (k + 1) / len(points)) for k, point in enumerate(points)]
 
     def _target(self, point: Array, share: float) -> tuple[Target, dict[int, PoseRows]]:
-        """The target at a way point; rotations have gone this share of their way."""
+        """Return the target at a way point; rotations are interpolated by the share."""
         goal_values = self.target.values
         values = dict(zip(self.joints, point.tolist(), strict=False))
         values |= {k: start_value + share * (goal_values[k] - start_value) for k, start_value in self.turned.items()}

@@ -1,4 +1,4 @@
-"""Closed-form geometry of legs: dyads, point legs, parallelograms and elastic drives.
+"""Compute legs in closed form: dyads, point legs, parallelograms and elastic drives.
 
 Joints follow from the end point of a leg over any scalar, as cosines and sines, without trigonometry. A leg is
 recognised by its axes and not by its name: U-P has two crossed revolute joints and a slide through their crossing, R-R
@@ -55,7 +55,7 @@ class UniversalPrismaticLeg(Record):
     offset: float  # what the prismatic row adds to the joint value
 
     def values(self, end: Array, angle: Angle) -> list[Any]:
-        """Joint values from the end point (in axes of the ground of the leg)."""
+        """Return joint values from the end point (in axes of the ground of the leg)."""
         d = self.root.T @ (end - self.origin)
         radius = self.side * np.sqrt(d[0] * d[0] + d[1] * d[1])
         length = self.stroke * np.sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2])
@@ -71,7 +71,7 @@ class UniversalPrismaticLeg(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TwoRevoluteLeg(Record):
-    """R-R: parallel axes; the end of the second bar is reached with the elbow on one of two sides."""
+    """R-R: parallel axes; the elbow is on one of two sides."""
 
     root: Array
     origin: Array
@@ -80,7 +80,7 @@ class TwoRevoluteLeg(Record):
     side: float  # sign of the sine of the angle from the first bar to the second
 
     def values(self, end: Array, angle: Angle) -> list[Any]:
-        """Joint values from the end point."""
+        """Return joint values from the end point."""
         d = self.root.T @ (end - self.origin)
         l1, l2 = float(np.hypot(*self.first)), float(np.hypot(*self.second))
         square = d[0] * d[0] + d[1] * d[1]
@@ -98,7 +98,7 @@ class TwoRevoluteLeg(Record):
 
 
 def recognise_leg(tree: Tree, links: list[int], end: Place, q: Array) -> UniversalPrismaticLeg | TwoRevoluteLeg | None:
-    """The closed form of a leg, on the side on which it stands at `q`; None if it has none that is known here."""
+    """Return the closed form of a leg, on its side at `q`, or None for other legs."""
     kinds = [tree.links[j].joint.kind for j in links]
     axes = [tree.links[j].joint.axis for j in links]
     if any(axis != 2 for axis in axes) or tree.links[links[0]].parent != -1:
@@ -153,31 +153,31 @@ class Pivot(Record):
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """Links that say where it is."""
+        """Links that determine its place."""
         return (self.link,) if self.loop is None else (self.loop.first.link,)
 
     def centre(self, at: Pose) -> Array:
-        """In the world."""
+        """Return the centre in the world."""
         return at.position[self.link] if self.loop is None else at.of(self.loop.first)[1]
 
     def axis(self, tree: Tree, at: Pose) -> Array:
-        """In the world."""
+        """Return the axis in the world."""
         if self.loop is None:
             return at.rotation[self.link][:, tree.links[self.link].joint.axis]
         return at.of(self.loop.first)[0] @ (np.eye(3)[2] if tree.planar else self.loop.u1)
 
 
 class Sign(Record, ABC):
-    """A number whose sign tells on which side of a singularity a pose is."""
+    """A number whose sign determines the side of a singularity."""
 
     side: float  # at the reference
 
     @abstractmethod
     def value(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> float:
-        """The number at a pose."""
+        """Return the number at a pose."""
 
     def fits(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> bool:
-        """Whether a pose is on the side of the reference."""
+        """Return whether a pose is on the side of the reference."""
         return bool(self.side * self.value(tree, at, links) >= 0)
 
 
@@ -186,39 +186,39 @@ class _LegNumber(Sign):
 
     @abstractmethod
     def sine(self, tree: Tree, at: Pose) -> Any:
-        """The number, over any scalar."""
+        """Return the number, over any scalar."""
 
     def value(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> float:
-        """The number at a pose."""
+        """Return the number at a pose."""
         return float(self.sine(tree, at))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dyad(_LegNumber):
-    """Two bodies between pivots of known places, and the pivot that joins them."""
+    """Two bodies between pivots of known places, and the pivot between them."""
 
     pivots: tuple[Pivot, Pivot, Pivot]  # that which joins the two in the middle
     side: float = 0.0  # sign of the sine at the reference
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """Links that say where its pivots are."""
+        """Links that determine its pivots."""
         return tuple(link for pivot in self.pivots for link in pivot.ends)
 
     def sine(self, tree: Tree, at: Pose) -> Any:
-        """Of the angle between its bodies, times both lengths, over any scalar."""
+        """Return the sine of the angle between its bodies, times both lengths, over any scalar."""
         first, middle, last = (pivot.centre(at) for pivot in self.pivots)
         return self.pivots[1].axis(tree, at) @ cross(middle - first, last - middle)
 
 
 def dyads(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array) -> list[Dyad] | None:
-    """Dyads that place all bodies of a part one after the other; None where it has bodies that no dyad places.
+    """Return dyads that place all bodies of a part one after the other, or None.
 
-    Their signs tell all assemblies of the part apart. For two bodies that turn about parallel axes at two known
-    places, the pivot between them lies on two circles about these. The circles meet in two points, mirrored in the
-    line of centres, so that the sine at this pivot has opposite signs there and places both bodies (coinciding circles
-    give the sine 0). After them, further bodies hang on known places, the coordinates of all joints follow from bodies
-    up to whole turns, and rows that were not used can only take assemblies away.
+    Their signs distinguish all assemblies of the part. For two bodies that rotate about parallel axes at two known
+    places, the pivot between them lies on two circles. The circles meet in two points, mirrored in the line of
+    centres, so the sine at this pivot has opposite signs and places both bodies (coinciding circles give the sine
+    0). Then further bodies depend on known places, the coordinates of all joints follow from bodies up to whole
+    turns, and unused rows can only exclude assemblies.
     """
     bodies = _Bodies(tree, rows, {int(k) for k in columns})
     if not bodies.is_supported:
@@ -238,13 +238,13 @@ def dyads(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array) -> 
 
 
 def _flat(dyad: Dyad, tree: Tree, at: Pose) -> bool:
-    """Whether the axes of its pivots are parallel: those of one body stay so in all poses."""
+    """Return whether the axes of its pivots are parallel, as those of one body at all poses."""
     first, *other_axes = (pivot.axis(tree, at) for pivot in dyad.pivots)
     return all(float(np.linalg.norm(cross(first, axis))) < PARALLEL for axis in other_axes)
 
 
 class _Bodies:
-    """Links that do not move against each other as one body, and the pivots between bodies."""
+    """Links without relative motion as one body, and the pivots between bodies."""
 
     def __init__(self, tree: Tree, rows: Sequence[Any], moving: set[int]) -> None:
         ties: list[set[int]] = [{j} for j in (GROUND, *range(len(tree.links)))]
@@ -276,11 +276,11 @@ class _Bodies:
         self.touched = {body[j] for j in touched}
 
     def unknown(self) -> set[int]:
-        """Bodies that no dyad has placed."""
+        """Return bodies that no dyad has placed."""
         return self.touched - self.known
 
     def candidates(self) -> Iterator[Dyad]:
-        """Two bodies that a pivot joins, each with a pivot on a known one."""
+        """Return pairs of bodies joined by a pivot, each with a pivot on a known body."""
         for a, b, middle in self.tied:
             if a != b and not {a, b} & self.known:
                 for first in self._pivots_on_placed(a):
@@ -293,7 +293,7 @@ class _Bodies:
                 yield pivot
 
     def place(self, dyad: Dyad) -> None:
-        """What a dyad places is known."""
+        """Mark the bodies of a dyad as known."""
         for a, b, pivot in self.tied:
             if pivot is dyad.pivots[1]:
                 self.known |= {a, b}
@@ -301,26 +301,26 @@ class _Bodies:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JointAxis(Record):
-    """The axis of a joint in the world: a point on it, its direction, and whether the joint turns about it."""
+    """The axis of a joint in the world: a point, a direction, and whether the joint rotates."""
 
     point: Array
     along: Array
     turns: bool
 
     def moves(self, place: Array) -> Any:
-        """Velocity of a place per unit of the rate."""
+        """Return the velocity of a place per unit rate."""
         return cross(self.along, place - self.point) if self.turns else self.along
 
 
 def joint_axis(tree: Tree, at: Pose, link: int) -> JointAxis:
-    """The axis of the joint of a link."""
+    """Return the axis of the joint of a link."""
     joint = tree.links[link].joint
     return JointAxis(at.position[link], at.rotation[link][:, joint.axis], bool(joint.periodic))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PointLeg(Record):
-    """A leg by its joints from the known body on, and the closure that it ends in."""
+    """A leg by its joints from the known body, and its closure."""
 
     arm: tuple[int, int, int]  # links of the joints that bring the centre of the closure to its place
     wrist: tuple[int, ...]  # of those that only turn about it
@@ -332,12 +332,12 @@ class PointLeg(Record):
 
     @property
     def end(self) -> Place:
-        """The place of the closure on the leg."""
+        """Place of the closure on the leg."""
         return self.loop.first if self.carries_first else self.loop.second
 
     @property
     def goal(self) -> Place:
-        """The place of the closure on the other body."""
+        """Place of the closure on the other body."""
         return self.loop.second if self.carries_first else self.loop.first
 
     @property
@@ -347,30 +347,30 @@ class PointLeg(Record):
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """Links that say where its joints are."""
+        """Links that determine the places of its joints."""
         return (*self.moving, *self.loop.ends, *(() if self.linkage is None else self.linkage.loop.ends))
 
     @property
     def moving(self) -> tuple[int, ...]:
-        """Links whose joints move in it."""
+        """Links of its moving joints."""
         return (*self.arm, *self.wrist, *(() if self.linkage is None else self.linkage.links[1:]))
 
     def lines(self, tree: Tree, at: Pose) -> list[JointAxis]:
-        """Axes about or along which the three joints move the centre of the closure, over any scalar."""
+        """Return the axes along or about which the three joints move the closure, over any scalar."""
         axes = [joint_axis(tree, at, j) for j in self.arm]
         if self.linkage is not None:  # the centre turns about a point as far from it as the bar is long
             axes[2] = replace(axes[2], point=at.of(self.end)[1] - self.linkage.arm(at))
         return axes
 
     def turning(self, lines: Sequence[JointAxis]) -> list[bool]:
-        """Which of the three turn what they carry: a parallelogram does not."""
+        """Return which of the three joints rotate the next body: a parallelogram does not."""
         rotates = [line.turns for line in lines]
         return [*rotates[:2], rotates[2] and self.linkage is None]
 
     def numbers(self, tree: Tree, at: Pose) -> tuple[Any, ...]:
-        """Whose signs tell its assemblies apart, over any scalar: of the joint that follows first, of the two.
+        """Return numbers whose signs distinguish its assemblies, over any scalar: of the first joint, of the two.
 
-        Behind them those of its parallelogram.
+        Numbers of its parallelogram follow.
         """
         inner = () if self.linkage is None else self.linkage.numbers(tree, at)
         lines, E = self.lines(tree, at), at.of(self.end)[1]
@@ -383,33 +383,33 @@ class PointLeg(Record):
         return self._height(lines, E), _in_plane(lines[i], lines[j], E), *inner
 
     def _height(self, lines: Sequence[JointAxis], E: Array) -> Any:
-        """How fast the joint that follows first changes the height that the two others keep."""
+        """Return the rate at which the first joint changes the invariant height of the other two."""
         lone_axis, normal = lines[self.alone], plane_normal(*(lines[k] for k in self.pair))
         rate = normal @ lone_axis.moves(E)
         return rate if self.alone == 0 or not lone_axis.turns else -rate
 
 
 def _in_plane(first: JointAxis, second: JointAxis, E: Array) -> Any:
-    """Which of two ways neighbours take in the plane that they keep."""
+    """Return which of two solutions neighbours take in their plane."""
     if second.turns and not first.turns:
         return (second.point - E) @ first.along
     return in_plane(E - first.point, plane_normal(first, second)) @ second.moves(E)
 
 
 def in_plane(vector: Array, normal: Array) -> Any:
-    """The part of a vector in a plane."""
+    """Return the projection of a vector on a plane."""
     return vector - normal * (normal @ vector)
 
 
 def nearest_point(first: JointAxis, second: JointAxis) -> Any:
-    """The point of a line that is nearest to another."""
+    """Return the point of a line nearest to another line."""
     n = cross(first.along, second.along)
     t = cross(second.point - first.point, second.along) @ n / (n @ n)
     return first.point + t * first.along
 
 
 def plane_normal(first: JointAxis, second: JointAxis) -> Array:
-    """The direction along which two neighbours in a plane move nothing."""
+    """Return the direction in which two neighbours in a plane move nothing."""
     return first.along if first.turns else second.along
 
 
@@ -423,18 +423,18 @@ class LegSign(_LegNumber):
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """Links that say where the joints of the leg are."""
+        """Links that determine the places of the joints of the leg."""
         return self.leg.ends
 
     def sine(self, tree: Tree, at: Pose) -> Any:
-        """The number, over any scalar."""
+        """Return the number, over any scalar."""
         return self.leg.numbers(tree, at)[self.which]
 
 
 def leg_signs(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array) -> list[LegSign] | None:
-    """What tells the assemblies of a part apart that is such a leg; None where it is none.
+    """Return the signs that distinguish the assemblies of a point leg, or None for another part.
 
-    Rows that are not used can only take assemblies away.
+    Unused rows can only exclude assemblies.
     """
     leg = point_leg(tree, rows, columns, reference)
     if leg is None:
@@ -455,7 +455,7 @@ def leg_signs(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array)
 
 
 def point_leg(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array) -> PointLeg | None:
-    """A part as such a leg; None where it is none."""
+    """Return a part as a point leg, or None."""
     if tree.planar or len(rows) > 2 or not all(isinstance(row, Loop) and len(row.translations) == 3 for row in rows):
         return None
     rates = {int(k) for k in columns}
@@ -473,7 +473,7 @@ def point_leg(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array)
 
 
 def _legs(tree: Tree, loop: Loop, inner: Sequence[Loop], moving: set[int], at: Pose) -> Iterator[PointLeg]:
-    """What a part may be as such a leg that ends in a loop, with a parallelogram or without."""
+    """Return candidates of point legs that end in a loop, with a parallelogram or without."""
     first, second = (set(tree.path(place.link)) if place.link >= 0 else set() for place in (loop.first, loop.second))
     for path, carries_first in ((first - second, True), (second - first, False)):
         chain = sorted(path & moving)
@@ -492,9 +492,9 @@ def _legs(tree: Tree, loop: Loop, inner: Sequence[Loop], moving: set[int], at: P
 
 
 def vanishing_terms(leg: PointLeg, tree: Tree, at: Pose, length: float = 1.0) -> list[Any]:
-    """What vanishes where joints lie as a leg of its kind has them, over any scalar, in such lengths and radians.
+    """Return terms that vanish for the arrangement of its kind, over any scalar, in lengths and radians.
 
-    One body has both axes, so they stay so in all poses, but designs may move them.
+    One body has both axes, so the arrangement holds at all poses, but designs may change it.
     """
     lines, E = leg.lines(tree, at), at.of(leg.end)[1]
     terms = [joint_axis(tree, at, j).moves(E) / length for j in leg.wrist]
@@ -507,7 +507,7 @@ def vanishing_terms(leg: PointLeg, tree: Tree, at: Pose, length: float = 1.0) ->
 
 
 def _regular(leg: PointLeg, tree: Tree, at: Pose) -> bool:
-    """Whether joints are of the kind that the leg has, and cross or leave the plane by enough to be told apart."""
+    """Return whether joints have the kinds of the leg, and axes are clearly crossed or off the plane."""
     lines = leg.lines(tree, at)
     first, second = (lines[k] for k in leg.pair)
     if leg.kind == CROSSED_AXES:
@@ -519,7 +519,7 @@ def _regular(leg: PointLeg, tree: Tree, at: Pose) -> bool:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Parallelogram(Record):
-    """A loop of two bars between a carrier and a coupler, by the links whose joints move in it."""
+    """A loop of two bars between a carrier and a coupler, by the links of its joints."""
 
     bar: int  # the bar that carries the coupler
     coupler: int
@@ -530,34 +530,34 @@ class Parallelogram(Record):
 
     @property
     def links(self) -> tuple[int, int, int]:
-        """Links whose joints move in it."""
+        """Links of its joints."""
         return self.bar, self.coupler, self.other
 
     def corners(self, at: Pose) -> tuple[Array, Array, Array, Array]:
-        """Pivots of the bar on carrier and coupler, of the other on both, as these two bodies have them."""
+        """Return the pivots of the bar on carrier and coupler, and of the other bar on both."""
         far_end = self.loop.first if self.loop.second.link == self.other else self.loop.second
         other = at.position[self.other], at.of(far_end)[1]
         return at.position[self.bar], at.position[self.coupler], *(other if self.on_carrier else other[::-1])
 
     def axis(self, tree: Tree, at: Pose) -> Array:
-        """About which the bar turns, in the world."""
+        """Return the axis of the bar in the world."""
         return at.rotation[self.bar][:, tree.links[self.bar].joint.axis]
 
     def arm(self, at: Pose) -> Array:
-        """From the pivot of the bar on the carrier to that on the coupler."""
+        """Return the vector from the pivot of the bar on the carrier to that on the coupler."""
         return at.position[self.coupler] - at.position[self.bar]
 
     def numbers(self, tree: Tree, at: Pose) -> tuple[Any, Any]:
-        """Whose signs tell how it closes, over any scalar: of the bar on its carrier, of the coupler on the other bar.
+        """Return numbers whose signs determine its assembly: of bar on carrier, of coupler on the other bar.
 
-        In the parallelogram both are its area; crossed, they differ in their signs.
+        In the parallel assembly both are its area; in the crossed assembly their signs differ.
         """
         B, C, B2, C2 = self.corners(at)
         n = self.axis(tree, at)
         return n @ cross(B2 - B, C - B), n @ cross(C2 - C, C2 - B2)
 
     def structure(self, tree: Tree, at: Pose, length: float = 1.0) -> list[Any]:
-        """What vanishes where it is a parallelogram that is closed as one, over any scalar."""
+        """Return terms that vanish for a closed parallelogram, over any scalar."""
         n = self.axis(tree, at)
         B, C, B2, C2 = self.corners(at)
         tip_place = self.loop.second if self.loop.second.link == self.other else self.loop.first
@@ -573,13 +573,13 @@ class Parallelogram(Record):
         ]
 
     def carried(self, number: dict[int, int], loop: Loop) -> Parallelogram:
-        """The same between links that are numbered anew."""
+        """Return the parallelogram with other link numbers."""
         bar, coupler, other = (number[j] for j in self.links)
         return replace(self, bar=bar, coupler=coupler, other=other, loop=loop)
 
 
 def find_parallelogram(tree: Tree, loop: Any, path: Sequence[int], at: Pose) -> Parallelogram | None:
-    """A loop as a parallelogram of which a bar and the coupler are on a path of links; None where it is none."""
+    """Return a loop as a parallelogram with a bar and the coupler on a path of links, or None."""
     if not isinstance(loop, Loop) or len(loop.translations) != 3 or loop.turning not in ("free", "about-axis"):
         return None
     inside = loop.links(tree)
@@ -601,9 +601,9 @@ def find_parallelogram(tree: Tree, loop: Any, path: Sequence[int], at: Pose) -> 
 
 
 def drive_springs(tree: Tree, closures: Closures) -> tuple[int, ...]:
-    """Links on a spring joint that repeats the joint of the link before, which carries nothing else.
+    """Return links on a spring joint with the axis of the previous joint, whose link carries nothing else.
 
-    No loop can tell such a joint from the one before it: where a pose is asked for, the spring is at rest.
+    No loop distinguishes both joints: at a requested pose the spring is unstretched.
     """
     loop_links = {place.link for loop in closures.loops for place in (loop.first, loop.second)}
     coupled = {j for row in closures.constraints for j in row.ends} | {j for s in tree.springs for j in s.numbers}
@@ -621,7 +621,7 @@ def drive_springs(tree: Tree, closures: Closures) -> tuple[int, ...]:
 
 
 def _repeats(link: Link, before: Link, length: float) -> bool:
-    """Whether both joints move along or about the same axis, screws by the same pitch, which has no direction."""
+    """Return whether both joints have the same axis, and screws the same pitch."""
     if link.joint.kind != before.joint.kind or not link.joint.one_axis or link.node is not None:
         return False
     if abs(link.joint.pitch - before.joint.pitch) > SAME * abs(before.joint.pitch):

@@ -1,4 +1,4 @@
-"""Mobility: rank, condition and null space of the closure Jacobian, redundant rows."""
+"""Compute mobility: rank, condition and null space of the closure Jacobian, redundant rows."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ TINY = 1e-9  # of matrices without units: what is smaller is zero, also beside o
 
 
 def scaled_jacobian(closures: Closures, q: Array) -> Array:
-    """J_tot without units: rotation rows and sliding rates measured with the typical length."""
+    """Return J_tot without units: lengths are divided by the characteristic length."""
     tree = closures.tree
     at = pose(tree, q)
     return scale(closures, closures.jacobian(at, jacobians(tree, at)))
 
 
 def scale(closures: Closures, J: Array) -> Array:
-    """Rows in metres, rates as turns, divided by the typical length."""
+    """Return rows from metres and rates to quantities without units."""
     return closures.row_units()[:, None] * J * (closures.tree.rate_units / closures.tree.length)[None, :]
 
 
 def rank(matrix: Array, tolerance: float = RANK_TOLERANCE) -> int:
-    """Number of singular values that are not zero."""
+    """Return the number of nonzero singular values."""
     if 0 in matrix.shape:
         return 0
     values = np.linalg.svd(matrix, compute_uv=False)
@@ -39,10 +39,10 @@ def rank(matrix: Array, tolerance: float = RANK_TOLERANCE) -> int:
 
 
 def condition(matrix: Array, size: int | None = None, usual: Usual | None = None) -> float:
-    """Ratio of the largest to the last (or `size`-th) singular value; infinity for a singular matrix.
+    """Return the ratio of the largest to the last (or `size`-th) singular value; infinity for a singular matrix.
 
-    `usual` gives the largest one at regular poses: where all fall together, as the only one of a single row does,
-    their own ratio says nothing.
+    `usual` is the largest value at regular poses. If all values become small together, as the only one of a single
+    row does, their own ratio does not show the singularity.
     """
     if 0 in matrix.shape:
         return 1.0
@@ -52,15 +52,15 @@ def condition(matrix: Array, size: int | None = None, usual: Usual | None = None
 
 
 def largest(values: Array, usual: Usual | None = None) -> float:
-    """The largest singular value, or the usual one where all are small."""
+    """Return the largest singular value, or the usual one if all are small."""
     largest_value = max(float(values[0]), TINY)
     return largest_value if usual is None or largest_value > SMALL else max(largest_value, usual())
 
 
 def pivoted_columns(matrix: Array, count: int) -> tuple[Array, Array]:
-    """So many columns, each the longest of what those before it leave, and these lengths.
+    """Return columns by pivoting, each with the largest remainder, and these lengths.
 
-    Of columns that are equally long to within rounding the first: symmetric legs are chosen in the order of the file.
+    Of columns equal to within rounding the first is chosen: symmetric legs follow the order of the file.
     """
     residual, chosen, lengths = np.array(matrix, dtype=float), np.zeros(count, dtype=int), np.zeros(count)
     for k in range(count):
@@ -74,12 +74,12 @@ def pivoted_columns(matrix: Array, count: int) -> tuple[Array, Array]:
 
 
 def null_space(J: Array, generic_rank: int) -> Array:
-    """Orthonormal columns: what rows of this rank in general leave free."""
+    """Return orthonormal columns of motions that rows of this general rank allow."""
     return np.linalg.svd(J, full_matrices=True)[2][generic_rank:].T if J.size else np.eye(J.shape[1])
 
 
 def redundant_rows(J: Array, generic_rank: int) -> list[int]:
-    """Rows that repeat rows before them."""
+    """Return rows that depend on earlier rows."""
     basis: list[Array] = []
     redundant = []
     for index, row in enumerate(J):

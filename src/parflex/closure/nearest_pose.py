@@ -1,4 +1,4 @@
-"""Free coordinates of a target: the pose nearest to a reference.
+"""Choose free coordinates of a target by the pose nearest to a reference.
 
 Of all poses that satisfy the closures and the target, the squared distance of all coordinates from the reference is
 least, rotations times the characteristic length, theory (40). Rates along a path are the exact derivative of this rule:
@@ -51,10 +51,10 @@ STILL = 1e-7  # turns per unit of the other motions: a component that moves less
 
 
 class ReferenceDistance:
-    """Half the squared distance of all coordinates from those of a reference: metres, turns times the typical length.
+    """Half the squared distance of all coordinates from a reference, with rotations as lengths.
 
-    Of a joint with one axis its value counts, of a ball its turn, of a free body its place in the world. Bodies are
-    not deformed. Distances are the residuals of `rows` that the reference meets.
+    Joints with one axis are measured by their value, ball joints by their rotation, free bodies by their world
+    pose. Bodies are undeformed. Distances are the residuals of `rows` that the reference meets.
     """
 
     def __init__(self, tree: Tree, reference: Array) -> None:
@@ -71,9 +71,9 @@ class ReferenceDistance:
                 self.rows.append(SphericalTarget(*joint, at.turned[j]))
 
     def expansion(self, at: Pose, links: Sequence[tuple[Array, Array]]) -> tuple[Array, Array, Array]:
-        """Residuals r (m), their rows J, and H: the distance has the slope J^T r and, but for J_dot, the curvature H.
+        """Return residuals r (m), rows J and H: the distance has the gradient J^T r and, except J_dot, the Hessian H.
 
-        A rotation vector stays as it is under its own left Jacobian.
+        A rotation vector is invariant under its own left Jacobian.
         """
         L, n = self.tree.length, self.tree.n
         r = stack(row.residual(at, L) for row in self.rows)
@@ -86,19 +86,19 @@ class ReferenceDistance:
         return r, J, J.T @ W @ J
 
     def bias(self, at: Pose, moving: Motion) -> Array:
-        """Second derivatives of the residuals in a motion."""
+        """Return second derivatives of the residuals in a motion."""
         return stack(row.scale(self.tree.length) * row.bias(self.tree, at, moving) for row in self.rows)
 
 
 def _turning(phi: Array) -> Array:
-    """The symmetric part of the inverse left Jacobian of rotations."""
+    """Return the symmetric part of the inverse left Jacobian of rotations."""
     angle, H = float(np.linalg.norm(phi)), hat(phi)
     share = 1 / 12 + angle**2 / 720 if angle < 1e-3 else (1 - angle / 2 / np.tan(angle / 2)) / angle**2
     return np.eye(3) + share * H @ H
 
 
 class NearestPose:
-    """The problem at one pose: closures and given rows, and what is minimised over the motions that they allow."""
+    """The problem at one pose: closures and specified rows, and the objective over the allowed motions."""
 
     def __init__(
         self, closures: Closures, free: Array, frames: Sequence[PoseRows], wish: ReferenceDistance, q: Array
@@ -125,33 +125,33 @@ class NearestPose:
         return result
 
     def particular(self, rows: Array) -> Array:
-        """The smallest motion with these rates of the rows."""
+        """Return the smallest motion with these rates of the rows."""
         rhs = (self.U[:, : self.rank].T @ (rows * self.metres)) / self.s[: self.rank]
         return self._whole(self.Vt[: self.rank].T @ rhs)
 
     def residual(self) -> Array:
-        """How far the rows are from zero, in their own units."""
+        """Return the residuals of the rows, in their own units."""
         rows = (frame.residual(self.at, self.tree.length) for frame in self.frames)
         return stack([self.closures.residual(self.at), *rows]) / self.metres
 
     def curvature(self, along: Array) -> tuple[Array, Array]:
-        """Second derivatives of the reduced problem: among the motions that are left, and of them along another one."""
+        """Return second derivatives of the reduced problem, among the free motions and along another motion."""
         drift, basis = _polar(self._drift), self.basis
         hessian = [[drift(a, b) + a @ self.metric @ b for b in basis] for a in basis]
         return np.array(hessian), np.array([drift(a, along) + a @ self.metric @ along for a in basis])
 
     def _drift(self, v: Array) -> float:
-        """What the accelerations add that a motion causes: of the distance, and of rows that keep it from falling."""
+        """Return the contribution of the accelerations of a motion to the distance and to the multipliers."""
         moving = motion(self.tree, self.at, v, np.zeros(self.tree.n))
         return float(self.away @ self.wish.bias(self.at, moving) + self.multipliers @ self._bias(moving))
 
     def _bias(self, moving: Motion) -> Array:
-        """Accelerations of the rows in a motion."""
+        """Return accelerations of the rows in a motion."""
         rows = (frame.bias(self.tree, self.at, moving) for frame in self.frames)
         return stack([self.closures.bias(self.at, moving), *rows])
 
     def step(self) -> Array:
-        """Newton's: closes the rows, and goes down to where the slope is zero."""
+        """Return Newton's step, which closes the rows and reduces the gradient."""
         closing = self.particular(-self.residual())
         if not self.basis:
             return closing
@@ -163,7 +163,7 @@ class NearestPose:
         )
 
     def rates(self, rows: Array) -> Array:
-        """The derivative of the nearest pose along a path with these rates of the rows, theory (41)."""
+        """Return the derivative of the nearest pose along a path with these rates of the rows, theory (41)."""
         particular = self._exactly(rows)
         if not self.basis:
             return particular
@@ -171,11 +171,11 @@ class NearestPose:
         return particular + np.array(self.basis).T @ np.linalg.solve(hessian, -gradient_change)
 
     def accelerations(self, rows: Array, qd: Array) -> Array:
-        """All accelerations with these of the rows, where nothing is free."""
+        """Return all accelerations with these accelerations of the rows, if no motion is free."""
         return self._exactly(rows - self._bias(motion(self.tree, self.at, qd, np.zeros(self.tree.n))))
 
     def _exactly(self, rows: Array) -> Array:
-        """The smallest motion with these rates of the rows; refused where they lose rank and do not have them."""
+        """Return the smallest motion with these rates of the rows; raise at a loss of rank without a solution."""
         solution = self.particular(rows)
         target_rates = rows * self.metres
         deviation = float(np.abs(self.J @ (solution[self.free] / self.units) - target_rates).max(initial=0.0))
@@ -190,7 +190,7 @@ class NearestPose:
 
 
 def _polar(quadratic: Callable[[Array], float]) -> Callable[[Array, Array], float]:
-    """The symmetric bilinear form of a quadratic one."""
+    """Return the symmetric bilinear form of a quadratic form."""
     cache: dict[bytes, float] = {}
 
     def value(v: Array) -> float:
@@ -205,7 +205,7 @@ def _polar(quadratic: Callable[[Array], float]) -> Callable[[Array, Array], floa
 def nearest_pose(
     closures: Closures, target: Target, fixed_rates: frozenset[int], wish: ReferenceDistance, q: Array
 ) -> Array | None:
-    """Positions at the smallest distance from the wish, from a closed pose on; None where Newton does not end."""
+    """Return positions nearest to the reference, from a closed pose, or None without convergence."""
     tree = closures.tree
     free = np.array([k for k in range(tree.n) if k not in fixed_rates | target.fixed], dtype=int)
     for _ in range(STEPS):
@@ -232,18 +232,18 @@ class FreePart(Record):
 
     @property
     def tree(self) -> Tree:
-        """The tree of the robot."""
+        """Tree of the robot."""
         return self.closures.tree
 
     def undetermined(self, target: Target, poses: Sequence[Array]) -> int:
-        """How many motions conditions leave free, in general: at that one of several poses which leaves fewest."""
+        """Return the number of free motions under conditions, the smallest at several poses."""
         blocks = [self._block([*self.closures.rows, *target.frames], target, q) for q in poses]
         return min(J.shape[1] - mobility.rank(J) for J in blocks)
 
     def contradicts(self, target: Target) -> bool:
-        """Whether more conditions of a target move with the robot than it has freedoms for, in general.
+        """Return whether a target has more conditions than the robot has degrees of freedom, in general.
 
-        Such a target holds at single poses only: what it keeps beside what was named cannot be kept.
+        Such a target holds at single poses only, so other coordinates cannot keep their values.
         """
         key = ("contradicts", target.fixed, self.held, tuple(row.general_key for row in target.frames))
         if key not in self.known:  # two threads may both find it: they find the same
@@ -255,7 +255,7 @@ class FreePart(Record):
         return bool(self.known[key][0])
 
     def widened(self, target: Target) -> Target:
-        """The target with what it names kept; the target itself where that cannot be."""
+        """Return the target with retained coordinates, or the target itself if that is impossible."""
         open_parts = self._open(target)
         if all(isinstance(row, JointTarget) for row in target.frames) and not open_parts:
             return self._with_reference_motors(target)
@@ -266,9 +266,9 @@ class FreePart(Record):
         return replace(target, frames=(*target.frames, *retained)) if retained else target
 
     def _retainable_rows(self, target: Target, open_parts: Sequence[PoseRows]) -> tuple[int, ...]:
-        """Numbers of the open parts that can be kept: all, or all but turns about given axes, or none.
+        """Return which open parts can be retained: all, all but rotations about specified axes, or none.
 
-        By rank alone, whatever the values: one set of conditions has one rule, along a path too.
+        The choice depends on ranks alone: one set of conditions has one rule, also along a path.
         """
         movable = [i for i, part in enumerate(open_parts) if np.linalg.norm(self._rows(target, [part])) > STILL]
         for chosen in (movable, [i for i in movable if not isinstance(open_parts[i], AxisRotationTarget)]):
@@ -279,9 +279,9 @@ class FreePart(Record):
         return ()
 
     def _with_reference_motors(self, target: Target) -> Target:
-        """All other motors where they stand in the reference, if each can be moved without the others.
+        """Return the target with all other motors at the reference, if each is independent.
 
-        Motors that do not move any more, by couplings to what is given, are where these put them.
+        Motors coupled to specified coordinates follow these.
         """
         free, motions = self._free(target), self._motions(target)
         stated = {row.rate for row in target.frames if isinstance(row, JointTarget)}
@@ -294,13 +294,13 @@ class FreePart(Record):
         return replace(target, values=target.values | values, fixed=target.fixed | set(motors))
 
     def pose(self, target: Target, q: Array) -> Array | None:
-        """The nearest pose, from a closed one that meets the target; None where it is not found."""
+        """Return the nearest pose from a closed one that meets the target, or None."""
         return nearest_pose(self.closures, target, self.held, ReferenceDistance(self.tree, self.reference), q)
 
     def moved(self, target: Target, q: Array, rates: Array, row_accelerations: Array) -> tuple[Array, Array]:
-        """All rates and accelerations along a path at its pose, from derivatives of the rows of the frames.
+        """Return all rates and accelerations along a path at its pose, from derivatives of the rows of the frames.
 
-        Accelerations of a nearest pose are missing (nan): they are the slopes of its rates.
+        Accelerations of a nearest pose are missing (nan), because they are the slopes of its rates.
         """
         wish = ReferenceDistance(self.tree, self.reference)
         nearest = NearestPose(self.closures, self._free(target), target.frames, wish, q)
@@ -311,7 +311,7 @@ class FreePart(Record):
         return qd, nearest.accelerations(np.concatenate([closed, row_accelerations, retained[1]]), qd)
 
     def _kept(self, target: Target, rates: Array, row_accelerations: Array) -> tuple[Array, Array]:
-        """Derivatives of rows behind those of a path: they rest, but for turns about axes that it moves."""
+        """Return derivatives of retained rows: zero, except rotations about axes that the path moves."""
         first, derivatives, moved_axes = 0, [np.zeros((2, 0))], {}
         at = pose(self.tree, self.reference)
         for row in target.frames:
@@ -332,7 +332,7 @@ class FreePart(Record):
         return np.array([k for k in range(self.tree.n) if k not in self.held | target.fixed], dtype=int)
 
     def _open(self, target: Target) -> list[PoseRows]:
-        """What the target leaves open of the frames and platforms that it names, as in the reference."""
+        """Return the unspecified coordinates of the named frames and platforms, at the reference."""
         tree = self.tree
         at, axes = pose(tree, self.reference), (0, 1) if tree.planar else (0, 1, 2)
         rows_by_frame: dict[str, list[FrameTarget | FrameRotationRows]] = {}
@@ -363,7 +363,7 @@ class FreePart(Record):
         return result
 
     def _fixed_by_target(self, place: Place, fixed: frozenset[int]) -> tuple[bool, bool]:
-        """Whether position and turn of a place are coordinates of a free body that are given."""
+        """Return whether position and rotation of a place are specified coordinates of a free body."""
         link = self.tree.links[place.link]
         if not link.joint.moves_freely or place.inner is not None:
             return False, False
@@ -371,17 +371,17 @@ class FreePart(Record):
         return link.v.start in fixed and not place.position.any(), first in fixed
 
     def _rows(self, target: Target, retained: Sequence[PoseRows], q: Array | None = None) -> Array:
-        """Rows of what must be kept, without units, in the motions that closures and target allow."""
+        """Return retained rows without units, in the motions that closures and target allow."""
         return self._block(retained, target, q) @ self._motions(target, q)
 
     def _block(self, rows: Sequence[Rows], target: Target, q: Array | None) -> Array:
-        """Rows without units, those of frames as they are met, per rate that the target leaves free."""
+        """Return rows without units, those of frames as they are met, per free rate."""
         at = pose(self.tree, self.reference if q is None else q)
         met = [row.met(at) if isinstance(row, PoseRows) else row for row in rows]
         return block(self.tree, met, self._free(target), at, jacobians(self.tree, at))
 
     def _motions(self, target: Target, q: Array | None = None) -> Array:
-        """A basis of the motions that closures and target allow at the reference, or elsewhere, without units."""
+        """Return a basis of the motions that closures and target allow, without units."""
         J = self._block([*self.closures.rows, *target.frames], target, q)
         if not len(J):
             return np.eye(J.shape[1])
@@ -390,5 +390,5 @@ class FreePart(Record):
 
 
 def _moving_rows(blocks: Sequence[Array]) -> int:
-    """Number of rows that move at some pose."""
+    """Return the number of rows that move at some pose."""
     return int(np.sum(np.any([np.linalg.norm(J, axis=1) >= STILL for J in blocks], axis=0)))

@@ -1,4 +1,4 @@
-"""Gauss-Newton on closure residuals, and independent parts of the closures."""
+"""Solve closures by Gauss-Newton, and split them into independent parts."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def newton(tree: Tree, starts: Sequence[Array], columns: Array, rows: Sequence[R
 
 
 def _search(q: Array, steps: int, screws: bool, angle_scale: Array) -> Search:
-    """Gauss-Newton with short steps; ends where `TRIALS` of ever shorter steps come no closer."""
+    """Take Gauss-Newton steps with backtracking; end if `TRIALS` shorter steps do not reduce the error."""
     point = yield q, None
     polish, slow, share = 0, 0, 1.0
     for _ in range(steps):
@@ -98,9 +98,9 @@ def _search(q: Array, steps: int, screws: bool, angle_scale: Array) -> Search:
 
 
 def newton_corrected(tree: Tree, starts: Sequence[Array], columns: Array, rows: Sequence[Rows]) -> Ends:
-    """Newton with whole steps by the slopes at each start, to `NEAR`; what they do not close at once is given up.
+    """Take full Newton steps with the slopes of each start, down to `NEAR`; give up otherwise.
 
-    So it is after a step along a way: what would take short steps, or many, is too far.
+    After a step along a path, a point that needs short or many steps is too far.
     """
     q, r, slopes = _points(tree, columns, rows, rows, np.array(starts), None)
     left, before = np.arange(len(q)), np.full(len(q), np.inf)
@@ -162,26 +162,26 @@ def _points(
 
 
 def _slopes(tree: Tree, columns: Array, rows: Sequence[Rows], at: Pose) -> Array:
-    """Derivatives of the openings by rates without units."""
+    """Return derivatives of the openings by rates without units."""
     return block(tree, rows, columns, at, jacobians(tree, at, columns))
 
 
 def openings(tree: Tree, rows: Sequence[Rows], at: Pose) -> Array:
-    """How far rows are from zero, in typical lengths."""
+    """Return residuals of rows in characteristic lengths."""
     return stack(row.residual(at, tree.length) for row in rows) / tree.length
 
 
 def stepped(tree: Tree, q: Array, columns: Array, step: Array) -> Array:
-    """Positions after a step of some rates without units."""
+    """Return positions after a step of some rates without units."""
     increment: Array = np.zeros(tree.n, dtype=step.dtype)
     increment[columns] = step * tree.rate_units[columns]
     return tree.moved(q, increment)
 
 
 def strides(tree: Tree, columns: Array, rows: Sequence[Rows]) -> tuple[bool, Array]:
-    """Whether screws turn in the rows, and how much of a step of each rate counts as one of an angle.
+    """Return whether rows contain screws, and the size of a step of each rate relative to an angle.
 
-    Screws go far by many turns; rates that only couplings hold enter linearly, and no step of them is too long.
+    Screws move far over many turns; rates in couplings only are linear, and their steps are not limited.
     """
     pitches = np.array([abs(tree.links[tree.link_of_rate[k]].joint.pitch) for k in columns])
     couplings = [row for row in rows if isinstance(row, Coupling)]
@@ -195,18 +195,18 @@ def strides(tree: Tree, columns: Array, rows: Sequence[Rows]) -> tuple[bool, Arr
 
 
 def _as_if_closed(row: Rows) -> Rows:
-    """A loop whose slopes do not turn the gap with its first end, which a screw would turn many times."""
+    """Return a loop whose slopes omit the rotation of the gap with its first end, large for screws."""
     return replace(row, closed=True) if isinstance(row, Loop) and row.turning != "none" else row
 
 
 def largest_size(values: Array) -> float:
-    """Largest size; of none, zero."""
+    """Return the largest magnitude, zero for no values."""
     return float(np.abs(values).max()) if len(values) else 0.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClosurePart(Record):
-    """A piece of the problem that stands alone: some rows and the rates that close them."""
+    """An independent part of the problem: some rows and the rates that close them."""
 
     name: str
     rows: tuple[Rows, ...]
@@ -216,7 +216,7 @@ class ClosurePart(Record):
 
 
 class ClosureParts:
-    """The closures of a robot in pieces: which rates close which rows, and how far these are open."""
+    """The closures of a robot in parts: rates, rows and openings."""
 
     def __init__(self, tree: Tree, closures: Closures) -> None:
         self.tree = tree
@@ -224,7 +224,7 @@ class ClosureParts:
         self._branches: dict[frozenset[int], Branch] = {}
 
     def parts(self, target: Target, locked: frozenset[int]) -> list[ClosurePart]:
-        """Pieces that share no moving coordinate: with the platform given, the legs."""
+        """Return parts without common moving coordinates: with a fixed platform, the legs."""
         tree = self.tree
         fixed_rates = target.fixed | locked
         rows: list[Rows] = [*self.closures.rows, *target.frames]
@@ -240,11 +240,11 @@ class ClosureParts:
         return result
 
     def moving_parts(self, target: Target, locked: frozenset[int]) -> list[ClosurePart]:
-        """The pieces in which some rate is left."""
+        """Return the parts with free rates."""
         return [part for part in self.parts(target, locked) if len(part.columns)]
 
     def sides(self, locked: frozenset[int]) -> list[ClosurePart]:
-        """The two sides of each loop: its rows with the joints that carry one end."""
+        """Return the two sides of each loop: its rows with the joints that carry one end."""
         tree, result = self.tree, []
         for loop in self.closures.loops:
             moving = set(loop.links(tree))
@@ -257,7 +257,7 @@ class ClosureParts:
         return result
 
     def part(self, rows: Sequence[Rows], columns: set[int]) -> ClosurePart:
-        """Rows with the rates that close them, by the name of their leg."""
+        """Return rows with the rates that close them, by the name of their leg."""
         tree = self.tree
         legs = {tree.links[tree.link_of_rate[k]].leg for k in columns}
         leg = legs.pop() if len(legs) == 1 else None
@@ -265,54 +265,54 @@ class ClosureParts:
         return ClosurePart(name, tuple(rows), np.array(sorted(columns), dtype=int))
 
     def rates_of(self, link: int) -> range:
-        """Rates of the joint of a link."""
+        """Return rates of the joint of a link."""
         return range(self.tree.links[link].v.start, self.tree.links[link].v.stop)
 
     def positions(self, part: ClosurePart) -> list[int]:
-        """Coordinates of the joints that close a part."""
+        """Return coordinates of the joints that close a part."""
         links = [self.tree.links[j] for j in sorted({self.tree.link_of_rate[k] for k in part.columns})]
         return [index for link in links for index in range(link.q.start, link.q.stop)]
 
     @cached_property
     def free_bodies(self) -> frozenset[int]:
-        """Rates of bodies that stand on no joint: platforms."""
+        """Rates of bodies without joints: platforms."""
         bodies = [link for link in self.tree.links if link.joint.moves_freely]
         return frozenset(k for link in bodies for k in range(link.v.start, link.v.stop))
 
     def branch(self, rows: Sequence[Rows]) -> Branch:
-        """The links that carry the rows, as a tree: a leg of a large robot is closed without the rest of it."""
+        """Return the subtree of links that carry the rows, so that a leg is closed without the whole robot."""
         ends = frozenset(link for row in rows for link in row.ends)
         if ends not in self._branches:
             self._branches[ends] = branch(self.tree, ends)
         return self._branches[ends]
 
     def block(self, q: Array, part: ClosurePart) -> Array:
-        """Rows of the part, without units, for its own rates."""
+        """Return rows of the part, without units, for its own rates."""
         at = pose(self.tree, q)
         return block(self.tree, part.rows, part.columns, at, jacobians(self.tree, at, part.columns))
 
     def opening(self, q: Array, rows: Sequence[Rows]) -> float:
-        """Largest distance of rows from zero, in typical lengths."""
+        """Return the largest residual of rows in characteristic lengths."""
         small = self.branch(rows)
         at = pose(small.tree, q[small.positions])
         return largest_size(openings(small.tree, [row.on(small) for row in rows], at))
 
     def newton(self, q: Array, columns: Array, rows: Sequence[Rows], steps: int = 60) -> tuple[Array, float]:
-        """Gauss-Newton with short steps and backtracking; positions and the remaining error (in typical lengths)."""
+        """Solve by Gauss-Newton with backtracking; return positions and error (characteristic lengths)."""
         return self.newton_from([q], columns, rows, steps)[0]
 
     def newton_from(self, starts: Sequence[Array], columns: Array, rows: Sequence[Rows], steps: int) -> Ends:
-        """The same from several starts."""
+        """Solve by Gauss-Newton from several starts."""
         return self._on_branch(newton, starts, columns, rows, steps)
 
     def corrected(self, starts: Sequence[Array], columns: Array, rows: Sequence[Rows]) -> Ends:
-        """A few plain steps of Newton's method, for positions that are nearly closed."""
+        """Take a few full Newton steps from nearly closed positions."""
         return self._on_branch(newton_corrected, starts, columns, rows)
 
     def _on_branch(
         self, method: Callable[..., Ends], starts: Sequence[Array], columns: Array, rows: Sequence[Rows], *limits: int
     ) -> Ends:
-        """What a method finds on the links that carry the rows; other rates change no row."""
+        """Return results of a method on the subtree that carries the rows; other rates change no row."""
         if not starts:
             return []
         small, results = self.branch(rows), [q.copy() for q in starts]

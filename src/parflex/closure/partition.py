@@ -1,4 +1,4 @@
-"""Partition of the rates into independent and dependent ones, and forces reduced to the independent rates.
+"""Partition the rates into independent and dependent ones, and reduce forces to the independent rates.
 
 All coordinates follow from the independent ones, over any scalar, for a fixed choice of dependent rates.
 Theory (12), (13): with J_f the block of the dependent and J_0 that of the independent rates, qd_f = -J_f^-1 J_0 qd and
@@ -24,9 +24,9 @@ BRANCH = 1e-6  # of the largest singular value: repeated rows are below, also at
 
 
 def refuse_other_branch(block: Array, generic_rank: int) -> None:
-    """Raise where rows that repeat others in general do not: there the loops close, but hold more motions than at home.
+    """Raise if rows that are redundant in general are not: the loops allow more motions than at home.
 
-    What is computed with as many rows as at home would open the others without a word.
+    A computation with as many rows as at home would open the other loops.
     """
     if min(block.shape) <= generic_rank:
         return
@@ -42,7 +42,7 @@ def refuse_other_branch(block: Array, generic_rank: int) -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Partition(Record):
-    """Which rows are used and which of the free columns depend on the others."""
+    """The rows in use, and which of the free columns are dependent."""
 
     rows: Array
     dependent: Array
@@ -50,11 +50,10 @@ class Partition(Record):
 
 
 def choose_partition(J: Array, free: Array, generic_rank: int, weights: Array, usual: Usual | None = None) -> Partition:
-    """Rows and columns of a well-conditioned square block of the scaled `J`.
+    """Return rows and columns of a well-conditioned square block of the scaled `J`.
 
-    Rows first, then columns, both by pivoting; `weights` says which columns had better depend on others, so that the
-    choice is the natural one (joints of the legs before the platform) unless that is ten times worse. `usual` as in
-    `condition`.
+    Rows, then columns are chosen by pivoting. `weights` prefers dependent columns, so that the choice is natural
+    (joints of the legs before the platform) unless that is ten times worse. `usual` as in `condition`.
     """
     if generic_rank == 0:
         return Partition(np.zeros(0, int), np.zeros(0, int), free)
@@ -82,14 +81,14 @@ class Reduction(Record):
     size: int
 
     def rates(self, independent: Array) -> Array:
-        """All rates."""
+        """Return all rates."""
         return self.matrix @ independent
 
     def accelerations(self, closures: Closures, at: Pose, qd: Array, independent: Array) -> Array:
-        """All accelerations from the independent ones, in a motion with all rates `qd`.
+        """Return all accelerations from the independent ones, in a motion with all rates `qd`.
 
-        The independent accelerations alone open the loops; that the others close them again costs fewer operators than
-        J qdd + b would.
+        The independent accelerations alone open the loops; closing them again by the dependent ones costs fewer
+        operators than J qdd + b.
         """
         start: Array = np.zeros(self.size, dtype=scalar_type(independent, qd))
         start[self.partition.independent] = independent
@@ -98,7 +97,7 @@ class Reduction(Record):
         return start + self.closing(closures.bias(at, motion(closures.tree, at, qd, start)))
 
     def closing(self, rows: Array) -> Array:
-        """Accelerations of the dependent rates that cancel those of the closure rows."""
+        """Return accelerations of the dependent rates that cancel those of the closure rows."""
         part = self.partition
         result: Array = np.zeros(self.size, dtype=scalar_type(self.block, rows))
         if len(part.dependent):
@@ -106,12 +105,12 @@ class Reduction(Record):
         return result
 
     def forces(self, f: Array) -> Array:
-        """J^T f: forces along the independent rates."""
+        """Return J^T f, the forces along the independent rates."""
         return self.matrix.T @ f
 
     @cached_property
     def matrix(self) -> Array:
-        """J: all rates per independent rate."""
+        """J, all rates per independent rate."""
         part = self.partition
         J: Array = np.zeros((self.size, len(part.independent)), dtype=scalar_type(self.block))
         J[part.independent, range(len(part.independent))] = 1.0
@@ -121,7 +120,7 @@ class Reduction(Record):
 
 
 def reduction(J_tot: Array, partition: Partition) -> Reduction:
-    """The reduction of closure rows by a choice of rows and columns."""
+    """Return the reduction of closure rows by a choice of rows and columns."""
     part = partition
     return Reduction(
         part, J_tot[np.ix_(part.rows, part.dependent)], J_tot[np.ix_(part.rows, part.independent)], J_tot.shape[1]

@@ -1,4 +1,4 @@
-"""Rows: what loops, couplings, distances and conditions of a pose have in common."""
+"""Define the common base of loops, couplings, distances and conditions of a pose."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rows(Record, ABC):
-    """Rows that vanish at a closed pose; `place_fields` are the fields that hold the places on which they lie."""
+    """Rows that vanish at a closed pose; `place_fields` are the fields with their places."""
 
     place_fields: ClassVar[tuple[str, ...]] = ()
     batched: ClassVar[bool] = True  # whether residual and Jacobian take batched numbers
@@ -26,12 +26,12 @@ class Rows(Record, ABC):
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """Places on which the rows lie."""
+        """Places of the rows."""
         return tuple(getattr(self, field) for field in self.place_fields)
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """Links on which the rows lie."""
+        """Links of these places."""
         return tuple(place.link for place in self.places)
 
     @property
@@ -40,52 +40,52 @@ class Rows(Record, ABC):
         return len(self.scale(1.0))
 
     def on(self, small: Branch) -> Self:
-        """The same rows on a part of the tree."""
+        """Return the rows on a part of the tree."""
         places: dict[str, Any] = {field: small.place(getattr(self, field)) for field in self.place_fields}
         return replace(self, **places)
 
     def links(self, tree: Tree) -> list[int]:
-        """Links whose joints change the rows: those that move one place and not the other."""
+        """Return links whose joints change the rows: those that move one place and not the other."""
         moving: set[int] = set()
         for place in self.places:
             moving ^= set(tree.path(place.link))
         return sorted(moving | {place.link for place in self.places if place.inner is not None})
 
     def residual(self, at: Pose, length: float) -> Array:
-        """How far the rows are from zero, in metres; angles are multiplied by `length`."""
+        """Return the residuals of the rows in metres; angles are multiplied by `length`."""
         return self.scale(length) * self.linear_residual(at)
 
     @abstractmethod
     def scale(self, length: float) -> Array:
-        """Factors that turn rows of the Jacobian into those of the residual: 1 for metres, `length` for angles."""
+        """Return factors from Jacobian rows to residual rows: 1 for metres, `length` for angles."""
 
     @abstractmethod
     def linear_residual(self, at: Pose) -> Array:
-        """How far rows that nearly vanish are from zero, over any scalar, in the units of the rows."""
+        """Return residuals of rows that nearly vanish, over any scalar, in the units of the rows."""
 
     @abstractmethod
     def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
-        """Rows per unit of all rates."""
+        """Return rows per unit of all rates."""
 
     @abstractmethod
     def bias(self, tree: Tree, at: Pose, moving: Motion) -> Array:
-        """Second derivative of the rows in a motion along which they vanish."""
+        """Return the second derivative of the rows in a motion along which they vanish."""
 
 
 def stack(parts: Iterable[Array]) -> Array:
-    """Rows of all parts, one below the other."""
+    """Return the rows of all parts, stacked."""
     rows = list(parts)
     return np.concatenate(rows) if rows else np.zeros(0)
 
 
 def block(tree: Tree, rows: Iterable[Rows], columns: Array, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
-    """Jacobian of rows without units for some rates."""
+    """Return the Jacobian of rows without units for some rates."""
     parts = [row.jacobian(tree, at, links)[:, columns] * row.scale(tree.length)[:, None] for row in rows]
     return np.concatenate([np.zeros((0, len(columns))), *parts]) * (tree.rate_units[columns] / tree.length)
 
 
 def connected(sets: Iterable[Collection[int]]) -> list[tuple[list[int], set[int]]]:
-    """Numbers of sets that share members, directly or over others, and the members of each such group."""
+    """Return connected components of sets by common members: set numbers, and the members of each component."""
     groups: list[tuple[list[int], set[int]]] = []
     for number, members in enumerate(sets):
         touching = [group for group in groups if group[1].intersection(members)]

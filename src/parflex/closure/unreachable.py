@@ -1,4 +1,4 @@
-"""Why a pose is not reached: which loop stays open and by how much, which condition is missed, or another mode."""
+"""Explain why a pose is not reached: the open loop and its gap, the missed condition, or another working mode."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Refusal(Record):
     target: Target | None = None  # for which the part was closed
 
     def error(self) -> ParflexError:
-        """The error to raise."""
+        """Return the error to raise."""
         assembler, part = self.assembler, self.part
         if self.closes:
             return other_mode_reason(part.name, self.same_side)
@@ -122,7 +122,7 @@ class _Chains:
         return [*(np.asarray(self.at.position[j], dtype=float) for j in moving), np.asarray(self.at.of(place)[1])]
 
     def between(self, start: Place, end: Place) -> list[float]:
-        """Lengths on the way from one place over the link that carries both to the other; none if they change."""
+        """Return lengths between two places over the link that carries both, or none if they change."""
         common = set(self.tree.path(start.link)) & set(self.tree.path(end.link))
         first, second = self.corners(start, common), self.corners(end, common)
         if first is None or second is None:

@@ -1,4 +1,4 @@
-"""Working modes: signs of the determinants of a leg, split so that two simultaneous sign changes are detected.
+"""Define working modes by signs of determinants of a leg, split so that two simultaneous sign changes are detected.
 
 A leg stays on one side of its singularity while a determinant keeps its sign. The determinant of a whole leg is a
 product of those of its knee, its inner loops and other legs, so two changes would cancel. It is split into the blocks
@@ -37,7 +37,7 @@ DETERMINANT_CHANGE_TOLERANCE = 1e-9  # of a determinant: what changes less in su
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SignBlock(Sign):
-    """A square block whose determinant tells a side: rows of some loops or targets, and the rates that close them."""
+    """A square block whose determinant has a sign: rows of some loops or targets, and the rates that close them."""
 
     rows: tuple[Rows, ...]
     columns: Array
@@ -45,20 +45,20 @@ class SignBlock(Sign):
     side: float  # sign of the determinant at the reference
 
     def value(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> float:
-        """The determinant."""
+        """Return the determinant."""
         return float(np.linalg.det(block(tree, self.rows, self.columns, at, links)[self.picked]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WorkingModeSigns(Record):
-    """All that tells on which side of its singularities a part stands."""
+    """All signs of a part at its singularities."""
 
     blocks: list[SignBlock]
     dyads: list[Dyad | LegSign]  # or the numbers of a leg in space that brings a point to its place
     apart: bool  # whether they tell all assemblies apart, whole turns aside
 
     def fit(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> bool:
-        """Whether a pose is on the sides of the reference."""
+        """Return whether a pose has the signs of the reference."""
         return all(sign.fits(tree, at, links) for sign in (*self.blocks, *self.dyads))
 
 
@@ -80,10 +80,10 @@ def working_mode_signs(tree: Tree, part: ClosurePart, weights: Array, reference:
 
 
 def _sign_blocks(tree: Tree, part: ClosurePart, weights: Array, reference: Array) -> list[SignBlock]:
-    """Blocks of a part that are judged apart.
+    """Return blocks of a part with separate signs.
 
-    Nothing where the reference is singular, or where the part has more rates than its rows decide; loops that touch no
-    held link are judged by themselves even then.
+    The result is empty at a singular reference, or if the part has more rates than its rows determine. Loops
+    without a held link have their own signs even then.
     """
     rows, columns, at = part.rows, part.columns, pose(tree, reference)
     links = jacobians(tree, at)
@@ -112,10 +112,10 @@ def _sign_blocks(tree: Tree, part: ClosurePart, weights: Array, reference: Array
 
 
 def select_rows(tree: Tree, rows: Sequence[Rows], placed_links: Collection[int], J: Array) -> Array | None:
-    """Rows that make the best square block of J, those of loops inside first; None where there is none.
+    """Return rows of the best square block of J, inner loops first, or None.
 
-    Of rows that repeat each other, as with loops in a plane, not all choices decide the same: one row of such a loop
-    and one of the leg around it that follows from the loop make a determinant that vanishes where nothing is singular.
+    Redundant rows, as of loops in a plane, determine different quantities: one row of such a loop and a dependent
+    row of the leg around it make a determinant that vanishes at regular poses.
     """
     owner = np.repeat(np.arange(len(rows)), [row.size for row in rows])
     inside = [k for k, row in enumerate(rows) if isinstance(row, Loop) and not set(row.links(tree)) & set(placed_links)]
@@ -132,7 +132,7 @@ def select_rows(tree: Tree, rows: Sequence[Rows], placed_links: Collection[int],
 def _inner_loops(
     tree: Tree, part: ClosurePart, weights: Array, reference: Array
 ) -> Iterator[tuple[list[Loop], list[int]]]:
-    """Loops of a part that touch no held link, those that share a joint together, and the rates that follow by them."""
+    """Return loops of a part without a held link, grouped by common joints, and their dependent rates."""
     inner = [row for row in part.rows if isinstance(row, Loop) and not part.held.intersection(row.links(tree))]
     sets = [{int(k) for k in part.columns if tree.link_of_rate[k] in loop.links(tree)} for loop in inner]
     for numbers, loop_rates in connected(sets):
@@ -143,7 +143,7 @@ def _inner_loops(
 
 
 def determined_rates(tree: Tree, rates: Sequence[int], loops: Sequence[Rows], q: Array, weights: Array) -> list[int]:
-    """The rates that loops decide when the others are given: those of large weight, passive joints before motors."""
+    """Return the rates that loops determine from the others: passive joints before motors, by weight."""
     at, picked = pose(tree, q), np.array(rates, dtype=int)
     J = block(tree, loops, picked, at, jacobians(tree, at))
     rank = mobility.rank(J)
@@ -151,12 +151,12 @@ def determined_rates(tree: Tree, rates: Sequence[int], loops: Sequence[Rows], q:
 
 
 def is_regular(J: Array) -> bool:
-    """Whether rows decide all of their rates at a pose: then they close in single assemblies around it."""
+    """Return whether rows determine all of their rates at a pose, so assemblies are isolated."""
     return _picked(J) is not None
 
 
 def _picked(J: Array) -> Array | None:
-    """Rows that make the best square block; None where there is none that is regular."""
+    """Return rows of the best regular square block, or None."""
     count = J.shape[1]
     if not 0 < count <= J.shape[0]:
         return None
@@ -166,7 +166,7 @@ def _picked(J: Array) -> Array | None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartWorkingMode(Record):
-    """What tells the sides of a part at a reference."""
+    """The signs of a part at a reference."""
 
     own: WorkingModeSigns  # of its rows with all that a pose asks for
     legs: list[WorkingModeSigns] = field(default_factory=list)  # as if the platform stood; where it is given, its own
@@ -175,19 +175,19 @@ class PartWorkingMode(Record):
 
     @property
     def strict(self) -> list[WorkingModeSigns]:
-        """All of them."""
+        """All signs."""
         return [self.own, *self.legs]
 
     @property
     def working_mode(self) -> list[WorkingModeSigns]:
-        """Those of the legs."""
+        """Signs of the legs."""
         return self.legs if self.folds else self.strict
 
 
 def part_working_mode(closures: ClosureParts, part: ClosurePart, weights: Array, reference: Array) -> PartWorkingMode:
-    """On which sides a part stands at the reference.
+    """Return the signs of a part at the reference.
 
-    Where a frame is placed that the coordinates do not give, the legs are judged too, as if the platform stood.
+    If a frame with dependent coordinates is placed, the legs have signs too, as for a fixed platform.
     """
     tree = closures.tree
     own, folding = working_mode_signs(tree, part, weights, reference), _may_fold(closures, part)
@@ -206,11 +206,11 @@ def part_working_mode(closures: ClosureParts, part: ClosurePart, weights: Array,
 
 
 def _by_legs(closures: ClosureParts, part: ClosurePart, weights: Array, reference: Array) -> PartWorkingMode | None:
-    """Sides of a part with spare rows, by its legs and the loops of a platform of several bodies; else None.
+    """Return the signs of a part with redundant rows by its legs and loops of the platform, or None.
 
-    Of rows that repeat others each choice is singular somewhere, where nothing is: a determinant of some of them says
-    little. Legs that stand between the ground and a platform, all of whose bodies stand, tell their assemblies by
-    numbers of their own, and what is left are loops of the platform.
+    Any choice among redundant rows is singular at some regular poses, so a determinant of some rows is not
+    conclusive. Legs between the ground and a fixed platform have their own signs, and the remaining loops belong to
+    the platform.
     """
     tree, columns = closures.tree, {int(k) for k in part.columns}
     if sum(row.size for row in part.rows) <= len(columns):
@@ -234,7 +234,7 @@ def _by_legs(closures: ClosureParts, part: ClosurePart, weights: Array, referenc
 
 
 def _may_fold(closures: ClosureParts, part: ClosurePart) -> bool:
-    """Whether some coordinates of the platform are given without the others, or beside joints."""
+    """Return whether some platform coordinates are specified without the others, or together with joints."""
     rows = [row for row in part.rows if isinstance(row, PoseRows)]
     if not all(isinstance(row, FrameTarget) for row in rows):
         return False
@@ -250,7 +250,7 @@ def _may_fold(closures: ClosureParts, part: ClosurePart) -> bool:
 
 
 def _legs(closures: ClosureParts, part: ClosurePart, reference: Array) -> list[ClosurePart]:
-    """The legs of a part, with those of their joints that are given, as if the platform or the end effector stood."""
+    """Return the legs of a part, with their specified joints, for a fixed platform or end effector."""
     tree, part_rates = closures.tree, {int(k) for k in part.columns} | part.given
     fixed_rates = frozenset(range(tree.n)) - part_rates
     if closures.free_bodies:
@@ -269,7 +269,7 @@ def _legs(closures: ClosureParts, part: ClosurePart, reference: Array) -> list[C
 def _pose_dependent_signs(
     closures: ClosureParts, signs: WorkingModeSigns, part: ClosurePart, reference: Array
 ) -> WorkingModeSigns:
-    """Sides without those that given joints alone decide: these are as they are asked for."""
+    """Return signs without those that specified joints alone determine."""
     tree = closures.tree
     step = ASIDE * np.random.default_rng(0).uniform(-1, 1, len(part.columns))  # the same every time
     poses = [pose(tree, q) for q in (reference, stepped(tree, reference, part.columns, step))]

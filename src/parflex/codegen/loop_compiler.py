@@ -357,6 +357,8 @@ class _FunctionTyping:
             for k, member in enumerate(value):
                 self._assign_name(f"{name}__{k}", member, node)
             return
+        if name == "_":  # nothing reads it
+            return
         kind = self._known(value, node).kind
         if name in self.single and value.op == "number":
             self.constants[name] = value

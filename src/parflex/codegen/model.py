@@ -73,7 +73,8 @@ def model(
         Internal efforts by motor, one for each redundant motor, at home; elsewhere the internal efforts nearest to
         those of all motors there, parameters `preload[JOINT]` (N, N m).
     effort_limit : float or Mapping[str, float], default None
-        Limits change no effort: the status is 2 where one is exceeded; parameters `lowest[JOINT]`, `highest[JOINT]`.
+        Largest efforts (N, N m), which change no effort: the status is 2 where one is exceeded; parameters
+        `lowest[JOINT]`, `highest[JOINT]`.
 
     Returns
     -------

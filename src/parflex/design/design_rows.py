@@ -17,7 +17,7 @@ from parflex.maps.batch_result import BatchResult, warn_of_balanced, warn_of_uns
 from parflex.maps.continuation import OK, OUTSIDE, SINGULAR, UNREACHABLE
 from parflex.maps.parameters import masses_of, numbers_of_designs
 from parflex.maps.positions import IMPOSSIBLE, home_state, outside_limits
-from parflex.maps.responses import WORTH, read_responses
+from parflex.maps.responses import BATCH_FROM, read_responses
 from parflex.parameters.design_numbers import leaves, number_at
 from parflex.parameters.robot_file import redesigned
 from parflex.parameters.traced_numbers import trace_file
@@ -61,7 +61,7 @@ class QuestionGroup(Record):
         """Return the answers to its only question, designs x poses; None of too few rows for programs."""
         (question,) = self.questions.values()
         count = len(next(iter(designs.values()))) if designs else 1
-        if count * len(self.poses) < WORTH:
+        if count * len(self.poses) < BATCH_FROM:
             return None
         return self.batch(robot, designs).all().values[question.text].reshape(count, -1)
 

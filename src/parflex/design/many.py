@@ -161,7 +161,7 @@ def warn_of_first_order(
         text = (
             f"{int(beyond.sum())} of {len(beyond)} poses deflect by more than {FIRST_ORDER_ROTATION} of the size of "
             f"the robot, or turn by more than {FIRST_ORDER_ROTATION} rad: first order does not hold there, "
-            "so ask about='equilibrium'"
+            "so use about='equilibrium'"
         )
         diagnostic = Diagnostic("beyond-first-order", text, value=int(beyond.sum()))
         warnings.warn(ParflexWarning(diagnostic), stacklevel=level + 1)

@@ -89,7 +89,7 @@ def dynamic_error(state: DesignState, argument: str) -> Any:
     if motion:
         return _largest(state, f"dynamic-error:{argument}", lambda rigid: _displacement(rigid, frame), norm=True)
     if not state.case.velocity and not state.case.acceleration:
-        text, hint = "there is no dynamic error without a motion", "give velocity and acceleration, or ask for 'error'"
+        text, hint = "there is no dynamic error without a motion", "give velocity and acceleration, or request 'error'"
         raise InputError(text, key="velocity", value=f"dynamic-error:{argument}", hint=hint)
     return _norm(_displacement(RigidState(state), frame))
 

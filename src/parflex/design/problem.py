@@ -107,7 +107,7 @@ class ResponseTable(Table):
         if spread and self.tolerances is None:
             word = min(spread)
             raise value_error(
-                f"'{word}' says nothing without 'tolerances'", "give standard deviations of keys", word,
+                f"'{word}' has no effect without 'tolerances'", "give standard deviations of keys", word,
                 getattr(self, word),
             )  # fmt: skip
         if self.tolerances is not None:

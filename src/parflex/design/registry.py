@@ -11,8 +11,8 @@ import numpy as np
 from parflex.design import motion_responses, rigid_responses, statics_responses, vibration_responses
 from parflex.design.design_state import DesignState, ResponseCase, SensitiveDesign, combined, slope_of, value_of
 from parflex.errors import InputError, UnreachableError, did_you_mean
+from parflex.maps.responses import BATCH_FROM, ResponseName, SinglePoseResponses, read_responses
 from parflex.maps.responses import RESPONSES as BATCH_KINDS
-from parflex.maps.responses import WORTH, ResponseName, SinglePoseResponses, read_responses
 from parflex.maps.responses import read_response as read_pose_response
 from parflex.parameters.design_numbers import number_at
 from parflex.parameters.robot_file import redesigned
@@ -300,7 +300,7 @@ class ResponseQuestion(Record):
 
     def _worst(self, robot: Robot, keys: Sequence[str]) -> DesignAnswer:
         """The worst over all poses; slopes are computed at those where it is reached, theory (64)."""
-        design = SensitiveDesign(robot, keys, often=len(self.poses) >= WORTH)
+        design = SensitiveDesign(robot, keys, often=len(self.poses) >= BATCH_FROM)
         sign = 1.0 if self.response.worst == "smallest" else -1.0
         values = np.full(len(self.poses), sign * np.inf)
         batch_values = self._together(robot, {})

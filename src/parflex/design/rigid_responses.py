@@ -75,7 +75,7 @@ def motor_number(state: DesignState, argument: str, name: str) -> int:
 
 
 def inertia(state: DesignState, argument: str) -> Any:
-    """Inertia that a motor feels while the others rest, bodies undeformed."""
+    """Return the effective inertia of a motor with the others locked, bodies undeformed."""
     return RigidState(state).inertia(motor_number(state, argument, "inertia"))
 
 
@@ -167,7 +167,7 @@ def transmission(state: DesignState, argument: str) -> Any:
             "no passive revolute joint joins two links",
             key="response",
             value="transmission",
-            hint="ask for conditioning",
+            hint="request conditioning",
         )
     return min(angles, key=lambda x: getattr(x, "value", x))
 
@@ -318,7 +318,7 @@ def area(state: DesignState, argument: str) -> Any:
             "the area that is reached counts cells, so that it has no slopes",
             key="response",
             value=f"area:{argument}",
-            hint="ask for its value, or limit 'transmission' or 'singularity' over a region",
+            hint="request its value, or limit 'transmission' or 'singularity' over a region",
         )
     cells = int(np.prod([len(values) for _, values, _ in axes]))
     if cells > MOST_CELLS:

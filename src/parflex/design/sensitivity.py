@@ -133,7 +133,7 @@ def sensitivities(
         raise InputError("'pose' and 'poses' are given together", key="pose", value=str(pose), hint="keep one of them")
     if tolerances is None and statistic != "mean":
         raise InputError(
-            "'statistic' says nothing without 'tolerances'", key="statistic", value=statistic,
+            "'statistic' has no effect without 'tolerances'", key="statistic", value=statistic,
             hint="give standard deviations of keys",
         )  # fmt: skip
     spread = None if tolerances is None else Tolerances(dict(tolerances), statistic, samples, seed)

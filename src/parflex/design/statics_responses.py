@@ -84,7 +84,7 @@ def compliance_of(held: HeldState, frame: str, stiff: str = "") -> Array:
             f"'{frame}' is rigid in {', '.join(stiffness.rigid)}, so it has no stiffness matrix",
             key="response",
             value=f"stiffness:{stiff}",
-            hint=f"ask for compliance:{stiff}",
+            hint=f"request compliance:{stiff}",
         )
     if not held.state.count:
         return stiffness.compliance
@@ -236,10 +236,10 @@ class HeldState:
         self.model: LinearModel = linear_model_of(state.robot, state.here, circumstances)
         if self.model.loading.internal is not None:
             raise InputError(
-                "spare motors keep this robot taut, and sensitivities of their efforts are not covered",
+                "redundant motors keep cables taut, and sensitivities of their efforts are not supported",
                 key="response",
                 value=state.robot.name,
-                hint="lock the motors, or ask for a response without stiffness",
+                hint="lock the motors, or request a response without stiffness",
             )
 
     @property

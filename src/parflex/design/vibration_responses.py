@@ -50,10 +50,10 @@ def _mode(held: HeldState, argument: str) -> tuple[int, Modes]:
     modes = lowest_modes(held, number + BEYOND)
     if number >= len(modes.frequencies):
         raise InputError(
-            f"mode {number + 1} is asked for, but the robot has {len(modes.frequencies)}",
+            f"mode {number + 1} is requested, but the robot has {len(modes.frequencies)}",
             key="response",
             value=f"frequency:{argument}",
-            hint="ask for a lower one",
+            hint="request a lower mode",
         )
     return number, modes
 

@@ -1,1 +1,1 @@
-"""Formulations of a model, and the one choice between them."""
+"""Define the formulations of a model, and choose between them."""

@@ -1,4 +1,4 @@
-"""The interface of a formulation and the closures of programs.
+"""Define the interface of a formulation and the closures of programs.
 
 A formulation is a robot with a choice of unknowns. It names the groups of numbers that its models take, makes a state
 of them, and evaluates its models at a state over any scalar. `choice` alone decides which formulation a model takes.
@@ -48,7 +48,7 @@ CHANGE = 1e-9  # lengths and directions that differ by less between two random p
 
 
 def refuse_unknown_coordinates(word: str) -> None:
-    """Raise if there are no such coordinates."""
+    """Raise if the coordinates are unknown."""
     if word not in COORDINATES:
         text, hint = f"there are no coordinates '{word}'", did_you_mean(str(word), COORDINATES)
         raise InputError(text, key="coordinates", value=str(word), hint=hint)
@@ -56,7 +56,7 @@ def refuse_unknown_coordinates(word: str) -> None:
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """What is asked: a model by its name, and what of it a form may depend on."""
+    """A requested model by its name, with everything on which its formulation may depend."""
 
     model: str
     wrenches: tuple[str, ...] = ()  # frames on which a wrench acts
@@ -71,13 +71,13 @@ class ModelRequest:
 
     @property
     def positions_are_inputs(self) -> bool:
-        """Whether all positions go in, closed: none has to be found."""
+        """Whether all positions are inputs, with closed loops."""
         return self.coordinates in ("all", "independent")
 
 
 @dataclass(frozen=True)
 class JointTangent:
-    """How the force of a joint grows with its coordinate and with its rate."""
+    """Derivatives of the force of a joint by its coordinate and its rate."""
 
     stiffness: Any
     damping: Any
@@ -85,10 +85,10 @@ class JointTangent:
 
 @dataclass(frozen=True)
 class Formulation(ABC):
-    """A way of writing the models of a robot; `refused` are the forms that were tried before it, and why they failed.
+    """A form of the models of a robot; `refused` lists the forms tried before, with reasons.
 
-    `inverse` and `direct` speak of the groups that the form itself names; `accelerations_under` and `efforts_for`, of a
-    state of all positions, speak of its independent rates.
+    `inverse` and `direct` use the groups that the form names; `accelerations_under` and `efforts_for`, at a state
+    of all positions, use its independent rates.
     """
 
     name: ClassVar[str]
@@ -101,11 +101,11 @@ class Formulation(ABC):
     @property
     @abstractmethod
     def because(self) -> list[str]:
-        """Sentences: what the form does with this robot, and why it is taken."""
+        """Sentences on the form for this robot, and why it is chosen."""
 
     @property
     def dependence(self) -> str | None:
-        """How the dependent rates follow, where it is not by a block of the closures."""
+        """How the dependent rates follow, if not by a block of the closures."""
         return None
 
     @property
@@ -120,21 +120,21 @@ class Formulation(ABC):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Numbers that say how large the form is, beside those of the robot."""
+        """Sizes of the form in addition to those of the robot."""
         return {}
 
     def ways(self) -> Sequence[Formulation]:
-        """Equivalent ways of writing the form, this one first: they differ in the number of operators alone."""
+        """Return equivalent forms, this one first, which differ in the number of operators only."""
         return [self]
 
     @property
     def state_groups(self) -> Groups:
-        """What a state is given by: all positions, closed, and the independent rates."""
+        """Groups of a state: all positions, with closed loops, and the independent rates."""
         return {"q": (self.robot.tree.nq,), "qd": (len(self.independent),)}
 
     @property
     def motion_groups(self) -> Groups:
-        """The accelerations that the inverse model takes: all independent ones, or those of the motors."""
+        """Accelerations that the inverse model takes: all independent ones, or those of the motors."""
         if self.robot.driven_by_motors:
             return {"motor_acceleration": (len(self.robot.actuated),)}
         return {"qdd": (len(self.independent),)}
@@ -142,48 +142,48 @@ class Formulation(ABC):
     @property
     @abstractmethod
     def labels(self) -> dict[str, list[str]]:
-        """What the entries of groups are called."""
+        """Names of the entries of groups."""
 
     def state(self, inputs: Given) -> Any:
-        """The state of the groups `state_groups`."""
+        """Return the state of the groups `state_groups`."""
         return self.moving(inputs["q"], inputs["qd"])
 
     @abstractmethod
     def inverse(self, state: Any, motion: Given) -> Answer:
-        """Efforts for accelerations, and the accelerations that follow from them."""
+        """Return efforts for accelerations, and the resulting accelerations."""
 
     def direct(self, state: Any, tau: Array) -> Answer:
-        """Accelerations under efforts."""
+        """Return accelerations under efforts."""
         return {"qdd": self.accelerations_under(state, tau)}
 
     def motion_inputs(self, state: Any, qdd: Array) -> Given:
-        """The groups that `inverse` takes, from accelerations of all coordinates; only those that it needs are read."""
+        """Return the groups of `inverse` from accelerations of all coordinates; only required ones are read."""
         if "motor_acceleration" in self.motion_groups:
             return {"motor_acceleration": qdd[list(self.robot.actuated)]}
         return {"qdd": qdd[self.independent]}
 
     def all_accelerations(self, state: Any, independent: Array) -> Array:
-        """Accelerations of all coordinates from the independent ones, of a state in motion."""
+        """Return accelerations of all coordinates from the independent ones, at a state in motion."""
         return state.accelerations(independent)
 
     def systems(self, state: Any, motors: bool) -> list[System]:
-        """Regular matrices that give dependent rates and, if `motors`, efforts; factors that take their units away."""
+        """Return regular matrices of dependent rates and, if `motors`, of efforts, with factors without units."""
         return []
 
     def inertia(self, state: Any) -> tuple[Array, Array, bool]:
-        """The positive definite matrix that gives accelerations, the units of its rates, and whether it is sparse."""
+        """Return the positive definite matrix of accelerations, the units of its rates, and whether it is sparse."""
         raise self._not_provided("the inertia that gives accelerations")
 
     def closed(self, q: Array) -> Array:
-        """Positions of which the dependent ones were a guess; a state closes those that are still open."""
+        """Return positions with the dependent ones corrected from a guess; a state closes remaining gaps."""
         return q
 
     def moving(self, q: Array, rates: Array, wrenches: Given | None = None) -> Any:
-        """The state of all positions and the independent rates under wrenches on frames, with all rates as `qd`."""
+        """Return the state at all positions and independent rates under wrenches, with all rates as `qd`."""
         raise self._not_provided("a model of a state")
 
     def accelerations_under(self, state: Any, tau: Array) -> Array:
-        """Independent accelerations under efforts, of a state in motion."""
+        """Return independent accelerations under efforts, at a state in motion."""
         try:
             return state.pushed(tau)[0]
         except np.linalg.LinAlgError:
@@ -192,39 +192,39 @@ class Formulation(ABC):
             raise SingularError(text, key="motor_inertia", hint=hint) from None
 
     def step_matrix(self, q: Array, c1: Any, c2: Any, joints: Mapping[int, JointTangent]) -> Any:
-        """The sparse matrix of an implicit step, where the form has one; `joints` are slopes of the joints' forces."""
+        """Return the sparse matrix of an implicit step, or None; `joints` are slopes of the joint forces."""
         return None
 
     @property
     def prescribed(self) -> tuple[str, int]:
-        """The group of accelerations that `efforts_for` takes, and its size."""
+        """Group of accelerations that `efforts_for` takes, and its size."""
         return "motor_acceleration", len(self.robot.actuated)
 
     def efforts_for(self, state: Any, accelerations: Array) -> tuple[Array, Array]:
-        """Efforts that drive motors (or a platform) as prescribed, and all independent accelerations."""
+        """Return efforts for prescribed motors or platform, and all independent accelerations."""
         return state.efforts_for(accelerations)
 
     def mass_matrix(self, state: Any) -> Array:
-        """Inertia in the independent rates."""
+        """Return the inertia in the independent rates."""
         return state.mass_matrix
 
     @property
     def geometry_groups(self) -> Groups:
-        """What the geometry is given by."""
+        """Input groups of the geometry."""
         return {"guess": (self.robot.tree.nq,)}
 
     def geometry(self, inputs: Given) -> tuple[Answer, dict[str, list[str]]]:
-        """The positions that follow, and what the entries are called."""
+        """Return the computed positions and their names."""
         raise self._not_provided("geometry")
 
     @property
     def previous_pose_groups(self) -> Groups:
-        """What a controller remembers of the pose before."""
+        """Groups of the previous pose that a controller stores."""
         groups: Groups = self.coordinates["motors"](self).position_groups
         return {name: shape for name, shape in groups.items() if name != "motor_position"}
 
     def step(self, sensed: Array, rates: Array, desired: Array, last: Given) -> Answer:
-        """Efforts from sensed and desired motor motion, the pose to remember, and the residual of the Newton steps."""
+        """Return efforts from sensed and desired motor motion, the pose for the next call, and the Newton residual."""
         motors = self.coordinates["motors"](self)
         inputs = {"motor_position": sensed, "motor_rate": rates, "motor_acceleration": desired, **last}
         state = motors.state(inputs)
@@ -236,23 +236,23 @@ class Formulation(ABC):
 
 
 def vectors(planar: bool, linear: str, angular: str) -> Groups:
-    """Groups of a vector and an angular one, in the plane of what moves there."""
+    """Return groups of a linear and an angular vector, in the plane their in-plane components."""
     return {linear: (2,), angular: (1,)} if planar else {linear: (3,), angular: (3,)}
 
 
 def pose_groups(planar: bool) -> Groups:
-    """Groups of the pose of a platform."""
+    """Return groups of the pose of a platform."""
     return {"position": (2,), "rotation": (2, 2)} if planar else {"position": (3,), "rotation": (3, 3)}
 
 
 def best_rows(closures: Closures, q: Array, dependent: Array) -> Array:
-    """As many rows of the closures as there are dependent rates, those that determine them best at a pose."""
+    """Return as many closure rows as dependent rates, the best-conditioned at a pose."""
     J = mobility.scaled_jacobian(closures, q)[:, dependent]
     return np.sort(mobility.pivoted_columns(J.T, len(dependent))[0])
 
 
 def regular_leg_blocks(robot: Robot) -> list[tuple[Array, Array]]:
-    """Of each leg, or side of a loop, the rows and joints of the largest block that is regular at a reference pose."""
+    """Return rows and joints of the largest regular block of each leg, or side of a loop."""
     assembler, blocks = robot.assembler, []
     bodies, slices = assembler.free_bodies, zip(robot.closures.rows, robot.closures.slices(), strict=True)
     numbers = {id(loop): np.arange(*span.indices(robot.closures.size)) for loop, span in slices}
@@ -269,7 +269,7 @@ def regular_leg_blocks(robot: Robot) -> list[tuple[Array, Array]]:
 
 
 def cheapest_closures(robot: Robot) -> Closures:
-    """The closures, each seen from the end from which fewer entries of the columns of joints change with the pose."""
+    """Return the closures, each seen from the end with fewer pose-dependent entries in joint columns."""
     tree, loops = robot.tree, []
     joints = [k for k in range(tree.n) if not tree.links[tree.link_of_rate[k]].joint.moves_freely]
     draws = (np.random.default_rng(seed).uniform(-1, 1, len(robot.home)) for seed in range(2))  # any poses serve
@@ -286,7 +286,7 @@ def cheapest_closures(robot: Robot) -> Closures:
 
 
 def partition_holding(robot: Robot, held_rates: Sequence[int]) -> Partition:
-    """The partition in which `held_rates` do not move; if others then still can, motors and passive joints follow."""
+    """Return the partition with `held_rates` fixed; remaining free motions depend on motors and passive joints."""
     free = np.array([k for k in robot.free if k not in set(held_rates)], dtype=int)
     J = mobility.scaled_jacobian(robot.closures, robot.home)
     rank = mobility.rank(J[:, free])
@@ -294,7 +294,7 @@ def partition_holding(robot: Robot, held_rates: Sequence[int]) -> Partition:
 
 
 def newton_closed(robot: Robot, part: Partition, q: Any, steps: int) -> Any:
-    """Positions after Newton steps of the dependent coordinates of a partition, over any scalar."""
+    """Return positions after Newton steps of the dependent coordinates of a partition, over any scalar."""
     tree = robot.tree
     for _ in range(steps if len(part.dependent) else 0):
         at = pose(tree, q)
@@ -312,5 +312,5 @@ def residual_norm(gaps: Array) -> Array:
 
 
 def closure_system(robot: Robot, rows: Array, columns: Array, block: Array) -> System:
-    """A block of the closures, with the factors of `mobility.scale`."""
+    """Return a block of the closures, with the factors of `mobility.scale`."""
     return block, robot.closures.row_units()[rows], (robot.tree.rate_units / robot.tree.length)[columns]

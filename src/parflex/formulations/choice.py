@@ -1,4 +1,4 @@
-"""The one choice of the formulation of a model, by the robot and the requested model.
+"""Choose the formulation of a model from the robot and the requested model.
 
 The formulations are tried in turn, from the one with the fewest operators to the general one; each gives the reason of
 its refusal. Programs, simulation, control and `explain` all use this choice.
@@ -29,7 +29,7 @@ CLOSING = ("geometry", "geometry-direct")
 
 
 def choose(robot: Robot, question: ModelRequest) -> Formulation:
-    """The form in which a model of a robot is written; `refused` of it says why it is no other one."""
+    """Return the formulation of a model of a robot; `refused` lists the reasons against others."""
     refuse_impossible(robot, question)
     refused: dict[str, str] = {}
     underactuated = _inverse_leaves_motion_free(robot, question)
@@ -52,7 +52,7 @@ def choose(robot: Robot, question: ModelRequest) -> Formulation:
 
 
 def refuse_impossible(robot: Robot, question: ModelRequest) -> None:
-    """Raise if no form has what is asked: the robot has not the motors, sensors or loops for it."""
+    """Raise if no formulation has the model, because motors, sensors or loops are missing."""
     model, by_motors, key, value, text = question.model, question.coordinates == "motors", "MODEL", question.model, ""
     if model == "redundant-direct":
         text = "the redundant model cannot be inverted: efforts do not determine the accelerations of more joints than "
@@ -78,13 +78,13 @@ def refuse_impossible(robot: Robot, question: ModelRequest) -> None:
 
 
 def _inverse_leaves_motion_free(robot: Robot, question: ModelRequest) -> bool:
-    """Whether an inverse model takes accelerations of fewer motors than freedoms, and gives how the rest moves."""
+    """Return whether an inverse model takes fewer motor accelerations than degrees of freedom."""
     joint_coordinates = question.coordinates in (None, "all", "independent")
     return question.model == "inverse" and joint_coordinates and not robot.tree.elastic and robot.is_underactuated
 
 
 def _general(robot: Robot, question: ModelRequest) -> GeneralFormulation:
-    """The general form, with the independent rates that the question needs."""
+    """Return the general form, with the independent rates that the request needs."""
     model = question.model
     if robot.mobility.redundant and model not in CLOSING:
         refuse_undetermined_losses(robot.closures, robot.home, robot.free)
@@ -113,7 +113,7 @@ def _general(robot: Robot, question: ModelRequest) -> GeneralFormulation:
 
 
 def _driven_partition(robot: Robot, question: ModelRequest, partition: Partition) -> Partition:
-    """The motors among the independent rates of a flexible robot, where its inverse needs or shares them."""
+    """Return a partition with independent motors for a flexible robot whose inverse model needs it."""
     if question.model in OF_MOTORS:
         return motor_partition(robot)
     legs = leg_formulation(robot, replace(question, model="inverse"))
@@ -126,7 +126,7 @@ def _driven_partition(robot: Robot, question: ModelRequest, partition: Partition
 
 
 def _held(robot: Robot, model: str) -> Sequence[int]:
-    """Rates that are held while the others close the loops; of a flexible robot all independent ones."""
+    """Return rates that are fixed while others close the loops; for flexible robots all independent rates."""
     if robot.tree.elastic:
         return [int(k) for k in home_partition(robot).independent]
     bodies = [link.v for link in robot.tree.links if link.joint.moves_freely]

@@ -1,4 +1,4 @@
-"""Input and output coordinates of a model: joints, motors or platform.
+"""Convert input and output coordinates of a model: joints, motors or platform.
 
 The classes surround a formulation: they compute its state from the input coordinates, and the output coordinates from
 its results, over any scalar. The frame of a motion is the platform, else the end effector. Its twist has as many
@@ -28,7 +28,7 @@ TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
 
 
 class RequestedCoordinates(ABC):
-    """A formulation in requested coordinates. Models read the rates `read`; other rates that go in do not matter."""
+    """A formulation in requested coordinates; models read the rates `read` and ignore other rates."""
 
     position_groups: Groups
     rate_groups: Groups
@@ -48,22 +48,22 @@ class RequestedCoordinates(ABC):
 
     @abstractmethod
     def state(self, inputs: Given) -> Any:
-        """The state of the form."""
+        """Return the state of the form."""
 
     @abstractmethod
     def motion(self, state: Any, inputs: Given) -> Given:
-        """The accelerations that the inverse model of the form takes."""
+        """Return the accelerations that the inverse model of the form takes."""
 
     def accelerations(self, state: Any, independent: Array) -> Answer:
-        """What the direct model gives, from the independent accelerations; unless `direct` gives it itself."""
+        """Return the accelerations of the direct model from the independent ones, unless `direct` returns them."""
         raise NotImplementedError
 
     @abstractmethod
     def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
-        """Inertia in the rates of these coordinates, and their names."""
+        """Return the inertia in the rates of these coordinates, and their names."""
 
     def found(self, state: Any) -> Answer:
-        """Positions that had to be found, which the next call starts from."""
+        """Return computed positions, the start of the next call."""
         return {"q": state.q} if "last" in self.position_groups else {}
 
     def missed(self, state: Any, inputs: Given) -> Answer:
@@ -71,17 +71,17 @@ class RequestedCoordinates(ABC):
         return {}
 
     def inverse(self, state: Any, inputs: Given) -> Answer:
-        """Efforts, and accelerations that follow from them."""
+        """Return efforts, and the resulting accelerations."""
         return self.form.inverse(state, self.motion(state, inputs)) | self.found(state)
 
     def direct(self, state: Any, tau: Array) -> Answer:
-        """Accelerations under efforts."""
+        """Return accelerations under efforts."""
         answer = self.form.direct(state, tau)
         independent = answer["qdd"] if "qdd" in answer else self.form.accelerations_under(state, tau)
         return self.accelerations(state, independent) | self.found(state)
 
     def kinematics(self, state: Any) -> Answer:
-        """Pose and twist of the end effector in world axes, and all rates."""
+        """Return pose and twist of the end effector in world axes, and all rates."""
         place = self.tree.places[self.tree.end_effector]
         R, p = state.at.of(place)
         J_v, J_w = place_jacobian(self.tree, state.at, jacobians(self.tree, state.at), place)
@@ -90,7 +90,7 @@ class RequestedCoordinates(ABC):
 
 
 class IndependentCoordinates(RequestedCoordinates):
-    """The independent rates and accelerations; positions of all, since no finite program closes them."""
+    """Independent rates and accelerations, with all positions as inputs."""
 
     def __init__(self, form: Any, given: Array | None = None) -> None:
         super().__init__(form)
@@ -100,26 +100,26 @@ class IndependentCoordinates(RequestedCoordinates):
         self.rate_groups, self.motion_groups = {"qd": count}, {"qdd": count}
 
     def _of_tree(self, values: Array) -> Array:
-        """Values of all rates of the tree, with zeros for those that are not given."""
+        """Return values of all rates of the tree, with zeros for missing ones."""
         full: Array = np.zeros(self.tree.n, dtype=scalar_type(values))
         full[self.given] = values
         return full
 
     def state(self, inputs: Given) -> Any:
-        """The independent rates are read; wrenches act on frames."""
+        """Return the state from the independent rates; wrenches act on frames."""
         wrenches = {name.removeprefix(PUSHED): value for name, value in inputs.items() if name.startswith(PUSHED)}
         return self.form.moving(inputs["q"], self._of_tree(inputs["qd"])[self.form.independent], wrenches)
 
     def motion(self, state: Any, inputs: Given) -> Given:
-        """The independent accelerations are read; of a flexible robot those of the motors, or of its platform."""
+        """Return independent accelerations; for a flexible robot those of the motors, or of its platform."""
         return self.form.motion_inputs(state, self._of_tree(inputs["qdd"]))
 
     def accelerations(self, state: Any, independent: Array) -> Answer:
-        """Of the independent coordinates."""
+        """Return accelerations of the independent coordinates."""
         return {"qdd": independent}
 
     def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
-        """In the independent rates."""
+        """Return the inertia in the independent rates."""
         return self.form.mass_matrix(state), self.form.independent_names
 
 
@@ -130,48 +130,48 @@ class AllCoordinates(IndependentCoordinates):
         super().__init__(form, np.arange(form.robot.tree.n))
 
     def accelerations(self, state: Any, independent: Array) -> Answer:
-        """Of all coordinates."""
+        """Return accelerations of all coordinates."""
         return {"qdd": self.form.all_accelerations(state, independent)}
 
     def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
-        """That of the open tree: twice the kinetic energy is qd^T M qd for all rates that keep the loops closed."""
+        """Return the matrix of the open tree: qd^T M qd is twice the kinetic energy with closed loops."""
         return tree_mass_matrix(self.tree, state.at), list(self.tree.rate_names)
 
 
 class DrivenCoordinates(RequestedCoordinates):
     """Coordinates of motors or of the platform, which determine the motion.
 
-    Positions are found by Newton steps from those before, which come out for the next call. `units` compare rates of
-    more motors than freedoms, which fit best in least squares.
+    Newton steps from the previous positions compute all positions, which are outputs for the next call. `units`
+    scale rates of redundant motors for least squares.
     """
 
     units: Array
 
     @abstractmethod
     def rows(self, at: Pose, columns: Array) -> Array:
-        """Rates of the coordinates for rates of all joints, given in columns."""
+        """Return rates of the coordinates from rates of all joints in columns."""
 
     @abstractmethod
     def missing(self, at: Pose, inputs: Given) -> Array:
-        """What is left to move to the required positions, from positions nearby."""
+        """Return the remaining motion to the required positions, from positions nearby."""
 
     @abstractmethod
     def gaps(self, state: Any, inputs: Given) -> Array:
-        """Lengths in metres that vanish at the required positions."""
+        """Return lengths in metres that vanish at the required positions."""
 
     @abstractmethod
     def follow(self, state: Any, accelerations: Array) -> Answer:
-        """Accelerations of the coordinates, by their groups, for those of all joints."""
+        """Return accelerations of the coordinates, by group, from those of all joints."""
 
     @abstractmethod
     def required(self, inputs: Given, groups: Groups) -> Array:
-        """Rates or accelerations of the coordinates from their groups."""
+        """Return rates or accelerations of the coordinates from their groups."""
 
     def fitted(self, inputs: Given) -> Any:
-        """All positions after Newton steps.
+        """Return all positions after Newton steps.
 
-        The dependent rates close the loops, the independent ones bring the coordinates to their positions: one step of
-        Newton in two parts. Loops are open on the way, and seen so.
+        The dependent rates close the loops, the independent ones move the coordinates to their positions: one
+        Newton step in two parts. Loops are open in between and treated as open.
         """
         finder, q = self.form.finder or self.form, inputs["last"]
         for _ in range(FAR):
@@ -185,26 +185,26 @@ class DrivenCoordinates(RequestedCoordinates):
         return q
 
     def rates(self, state: Any) -> Array:
-        """Rates of the coordinates per independent rate."""
+        """Return rates of the coordinates per independent rate."""
         return self.rows(state.at, state.reduction.matrix)
 
     def state(self, inputs: Given) -> Any:
-        """The state in which the coordinates have these positions and rates."""
+        """Return the state with these positions and rates of the coordinates."""
         q = self.fitted(inputs)
         rates = self.rates(self.form.moving(q, np.zeros(len(self.form.independent))))
         return self.form.moving(q, least_squares(rates, self.required(inputs, self.rate_groups), self.units))
 
     def motion(self, state: Any, inputs: Given) -> Given:
-        """Independent accelerations for those of the coordinates."""
+        """Return independent accelerations for those of the coordinates."""
         desired, drift = (self.required(of, self.motion_groups) for of in (inputs, self.follow(state, state.bias)))
         return {"qdd": least_squares(self.rates(state), desired - drift, self.units)}
 
     def accelerations(self, state: Any, independent: Array) -> Answer:
-        """Of the coordinates."""
+        """Return accelerations of the coordinates."""
         return self.follow(state, self.form.all_accelerations(state, independent))
 
     def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
-        """In the rates of the coordinates."""
+        """Return the inertia in the rates of the coordinates."""
         return inertia_along(self.form.mass_matrix(state), self.rates(state), self.units), self.read
 
     def missed(self, state: Any, inputs: Given) -> Answer:
@@ -216,7 +216,7 @@ class DrivenCoordinates(RequestedCoordinates):
 
 
 class MotorCoordinates(DrivenCoordinates):
-    """All other positions follow from those of the motors."""
+    """Motor coordinates, which determine all other positions."""
 
     def __init__(self, form: Any) -> None:
         super().__init__(form)
@@ -230,15 +230,15 @@ class MotorCoordinates(DrivenCoordinates):
         self.places = [links[self.tree.link_of_rate[k]].q.start for k in self.motors]
 
     def rows(self, at: Pose, columns: Array) -> Array:
-        """The rows of the motors."""
+        """Return the rows of the motors."""
         return columns[self.motors]
 
     def missing(self, at: Pose, inputs: Given) -> Array:
-        """By how much motors are off their positions."""
+        """Return the position errors of the motors."""
         return inputs["motor_position"] - at.q[self.places]
 
     def gaps(self, state: Any, inputs: Given) -> Array:
-        """Of more motors than freedoms, slopes of half their squared errors; else nothing."""
+        """Return slopes of half the squared errors of redundant motors, else nothing."""
         independent = self.form.independent
         if len(self.motors) <= len(independent):
             return np.zeros(0)
@@ -246,16 +246,16 @@ class MotorCoordinates(DrivenCoordinates):
         return self.tree.length * (rates.T @ (self.missing(state.at, inputs) / self.units))
 
     def follow(self, state: Any, accelerations: Array) -> Answer:
-        """Those of the motors."""
+        """Return accelerations of the motors."""
         return {"motor_acceleration": accelerations[self.motors]}
 
     def required(self, inputs: Given, groups: Groups) -> Array:
-        """Those of the motors."""
+        """Return rates or accelerations of the motors."""
         (name,) = groups
         return inputs[name]
 
     def fitted(self, inputs: Given) -> Any:
-        """Newton steps for all positions, or, of as many motors as freedoms, for those of the other joints."""
+        """Return positions after Newton steps for all joints, or for the passive joints without redundant motors."""
         if len(self.motors) > len(self.form.independent):
             return super().fitted(inputs)
         finder, sensed = self.form.finder or self.form, inputs["motor_position"]
@@ -265,7 +265,7 @@ class MotorCoordinates(DrivenCoordinates):
 
 
 class PlatformCoordinates(DrivenCoordinates):
-    """All positions follow from the pose of the platform."""
+    """Platform pose, which determines all positions."""
 
     def __init__(self, form: Any) -> None:
         super().__init__(form)
@@ -277,40 +277,40 @@ class PlatformCoordinates(DrivenCoordinates):
         self.read, self.names, self.units = [f"{name}.{word}" for word in words], {}, np.ones(len(words))
 
     def rows(self, at: Pose, columns: Array) -> Array:
-        """Components of the world twist of the platform."""
+        """Return components of the world twist of the platform."""
         R, _ = at.of(self.place)
         J_v, J_w = place_jacobian(self.tree, at, jacobians(self.tree, at), self.place)
         return self._read(R @ J_v, R @ J_w) @ columns
 
     def _read(self, linear: Array, angular: Array) -> Array:
-        """Of two world vectors the components that are read."""
+        """Return the components of two world vectors that are read."""
         return np.concatenate([linear, angular])[self.components]
 
     def missing(self, at: Pose, inputs: Given) -> Array:
-        """The way, and axis times sine of the turn, in world axes."""
+        """Return the translation error, and axis times sine of the rotation error, in world axes."""
         R_here, p_here = at.of(self.place)
         p, R = to_space(self.tree.planar, inputs["position"], inputs["rotation"])
         E = R @ R_here.T
         return self._read(p - p_here, np.array([E[2, 1] - E[1, 2], E[0, 2] - E[2, 0], E[1, 0] - E[0, 1]]) / 2)
 
     def gaps(self, state: Any, inputs: Given) -> Array:
-        """The way, and 2 tan(a / 2) of the angle a of the turn, which grows up to half a turn."""
+        """Return the translation error, and 2 tan(a / 2) of the rotation error a, increasing up to half a turn."""
         _, R = to_space(self.tree.planar, inputs["position"], inputs["rotation"])
         turn = self.tree.length * 4.0 / (1.0 + np.trace(R @ state.at.of(self.place)[0].T))
         return self.missing(state.at, inputs) * np.array([1.0, 1.0, 1.0, turn, turn, turn])[self.components]
 
     def follow(self, state: Any, accelerations: Array) -> Answer:
-        """World acceleration and angular acceleration of the platform."""
+        """Return world acceleration and angular acceleration of the platform."""
         R, _ = state.at.of(self.place)
         _, _, a, al = motion(self.tree, state.at, state.qd, accelerations).of(self.place)
         return dict(zip(self.motion_groups, to_plane(self.tree.planar, R @ a, R @ al), strict=True))
 
     def required(self, inputs: Given, groups: Groups) -> Array:
-        """The components that are read."""
+        """Return the components that are read."""
         return self._read(*vectors_to_space(self.tree.planar, *(inputs[name] for name in groups)))
 
     def kinematics(self, state: Any) -> Answer:
-        """All positions and rates."""
+        """Return all positions and rates."""
         return {"q": state.q, "rates": state.qd}
 
 
@@ -323,18 +323,18 @@ COORDINATES = {
 
 
 def inertia_along(M: Array, rows: Array, units: Array) -> Array:
-    """The mass matrix in rates that are `rows` of the rates of M; of more rows than rates in their least squares."""
+    """Return the mass matrix in rates that are `rows` of the rates of M, in least squares for more rows."""
     P = least_squares(rows, np.eye(len(rows), dtype=scalar_type(rows)), units)
     return P.T @ M @ P
 
 
 def frame_of(tree: Tree) -> str:
-    """The body that no joint holds; else the end effector."""
+    """Return the free body, else the end effector."""
     return next((link.name for link in tree.links if link.joint.moves_freely), tree.end_effector)
 
 
 def driving_frame(robot: Robot) -> tuple[str, list[str]]:
-    """The platform, or the end effector where that one says how the robot moves; components of its twist that do."""
+    """Return the platform, or an end effector that determines the motion, and the components of its twist."""
     configuration = Configuration(robot, robot.home)
     freedoms, moving = configuration.J.shape[1], {}
     for name in (frame_of(robot.tree), robot.tree.end_effector):
@@ -342,19 +342,19 @@ def driving_frame(robot: Robot) -> tuple[str, list[str]]:
         if len(moving[name]) == freedoms:
             return name, moving[name]
     name = max(moving, key=lambda name: len(moving[name]))
-    text = f"'{name}' moves in {len(moving[name])} of the {freedoms} freedoms of the robot: its motion does not "
+    text = f"'{name}' moves in {len(moving[name])} of the {freedoms} degrees of freedom: its motion does not "
     hint = 'use coordinates "all" or "independent"'
     raise InputError(f"{text}determine that of all joints", key="coordinates", value="platform", hint=hint)
 
 
 def input_frame(robot: Robot, coordinates: str | None) -> str:
-    """The frame whose pose a model takes."""
+    """Return the frame whose pose a model takes."""
     rigid = coordinates == "platform" and not robot.tree.elastic
     return driving_frame(robot)[0] if rigid else frame_of(robot.tree)
 
 
 def to_space(planar: bool, p: Array, R: Array) -> tuple[Array, Array]:
-    """Position and rotation in space of those in the plane."""
+    """Return spatial position and rotation from planar ones."""
     if not planar:
         return p, R
     rotation = [[R[0, 0], R[0, 1], 0.0], [R[1, 0], R[1, 1], 0.0], [0.0, 0.0, 1.0]]
@@ -362,12 +362,12 @@ def to_space(planar: bool, p: Array, R: Array) -> tuple[Array, Array]:
 
 
 def vectors_to_space(planar: bool, linear: Array, angular: Array) -> tuple[Array, Array]:
-    """Two vectors in space of those in the plane."""
+    """Return two spatial vectors from planar ones."""
     if not planar:
         return linear, angular
     return np.array([*linear, 0.0], dtype=linear.dtype), np.array([0.0, 0.0, *angular], dtype=angular.dtype)
 
 
 def to_plane(planar: bool, linear: Array, angular: Array) -> tuple[Array, Array]:
-    """Of two vectors in space what the plane has of them."""
+    """Return the in-plane components of two spatial vectors."""
     return (linear[:2], angular[2:]) if planar else (linear, angular)

@@ -1,4 +1,4 @@
-"""The general formulation of closed robots, and open trees, over any scalar.
+"""Formulate closed robots in general, and open trees, over any scalar.
 
 The dependent rates are chosen once, with floats; the equations are then plain arithmetic: dependent rates follow by one
 regular block, forces by its transpose. `solve` pivots the blocks. With floats at a pose these are the equations of
@@ -46,7 +46,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GeneralState(Record):
-    """A pose with all rates, the reduction there, and the wrenches that act on links."""
+    """A pose with all rates, its reduction, and the wrenches on links."""
 
     form: GeneralFormulation
     at: Pose
@@ -55,12 +55,12 @@ class GeneralState(Record):
     external: LinkWrenches = field(default_factory=dict)
 
     def accelerations(self, independent: Array) -> Array:
-        """All accelerations: those of the dependent rates close the loops, theory (12)."""
+        """Return all accelerations; those of the dependent rates close the loops, theory (12)."""
         return self.reduction.accelerations(self.form.robot.closures, self.at, self.qd, independent)
 
     @cached_property
     def bias(self) -> Array:
-        """b: accelerations of all coordinates that the motion itself causes."""
+        """Accelerations b of all coordinates due to the rates alone."""
         return self.accelerations(np.zeros(len(self.form.independent)))
 
     @property
@@ -69,20 +69,20 @@ class GeneralState(Record):
         return self.at.q
 
     def forces(self, accelerations: Array) -> Array:
-        """Forces along all rates of the open tree for accelerations of all of them."""
+        """Return forces along all rates of the open tree for accelerations of all coordinates."""
         return forces_along_rates(self.form.robot.tree, self.at, self.qd, accelerations, self.external)
 
     @property
     def J_a(self) -> Array:
-        """Rates of the motors per independent rate."""
+        """Motor rates per independent rate."""
         return self.reduction.matrix[list(self.form.robot.actuated)]
 
     def efforts(self, forces: Array) -> Array:
-        """Efforts of the motors for forces along all rates."""
+        """Return motor efforts for forces along all rates."""
         return self.driven(forces)[0]
 
     def driven(self, forces: Array, form: str = "split", motors: Sequence[int] | None = None) -> tuple[Array, Any]:
-        """Efforts of the motors for forces along all rates, and among these forces those of lossy gears."""
+        """Return motor efforts for forces along all rates, and the part of lossy gears in these forces."""
         motors, allocation = list(self.form.robot.actuated if motors is None else motors), self.form.question.allocation
         reduced, losses = self.reduction, self.losses
         tau = motor_efforts(reduced, forces, motors, form, allocation)
@@ -99,20 +99,20 @@ class GeneralState(Record):
 
     @cached_property
     def losses(self) -> CouplingLosses | None:
-        """What rigid couplings lose; None where they lose nothing."""
+        """Losses of rigid couplings, or None."""
         return coupling_losses(self.form.robot.closures, self.reduction, self.qd)
 
     def pushed(self, tau: Array, solve_mass: Callable[[Array, Array], Array] = solve_positive) -> tuple[Array, Any]:
-        """Independent accelerations under efforts of the motors, theory (17), and the forces of lossy gears."""
+        """Return independent accelerations under motor efforts, theory (17), and the forces of lossy gears."""
 
         def solved(c: Array, tau: Array) -> tuple[Array, Array]:
-            """Independent accelerations under efforts, for forces along the independent rates."""
+            """Return independent accelerations under efforts, for forces along the independent rates."""
             return tau, solve_mass(self.mass_matrix, self.reduction.forces(self.along_rates(tau)) - c)
 
         return with_losses(self, solved, self.c, tau)[1:]
 
     def efforts_for(self, accelerations: Array) -> tuple[Array, Array]:
-        """Efforts of motors among the independent rates for their accelerations, and all independent accelerations."""
+        """Return efforts for accelerations of motors among the independent rates, and all independent accelerations."""
         independent = [int(k) for k in self.form.independent]
         motors = [independent.index(k) for k in self.form.robot.actuated]
         unactuated = [k for k in range(len(independent)) if k not in set(motors)]
@@ -133,7 +133,7 @@ class GeneralState(Record):
         return with_losses(self, solved, c, qdd[motors])[:2]
 
     def along_rates(self, tau: Array) -> Array:
-        """Efforts of the motors along all rates; of several cases in columns."""
+        """Return motor efforts along all rates; several cases are columns."""
         forces: Array = np.zeros((len(self.qd), *tau.shape[1:]), dtype=scalar_type(tau))
         forces[list(self.form.robot.actuated)] = tau
         return forces
@@ -146,13 +146,13 @@ class GeneralState(Record):
 
     @cached_property
     def c(self) -> Array:
-        """What the motion, weight and wrenches take along the independent rates, theory (17)."""
+        """Forces of velocity, gravity and wrenches along the independent rates, theory (17)."""
         return self.reduction.forces(self.forces(self.bias))
 
 
 @dataclass(frozen=True)
 class GeneralFormulation(Formulation):
-    """A robot with its partition; its loops may be seen from other ends than those of the file."""
+    """A robot with its partition; loops may be seen from other ends than in the file."""
 
     name: ClassVar[str] = "general form"
     equations: ClassVar[tuple[int, ...]] = (13, 16, 17)
@@ -166,7 +166,7 @@ class GeneralFormulation(Formulation):
         form = "two-node form" if self.robot.tree.elastic else "leg form"
         return [
             "Dependent rates are chosen once, at home, and eliminated by blocks. The robot does not fit the "
-            f"{form}: {self.refused.get(form, 'it was not asked for')}."
+            f"{form}: {self.refused.get(form, 'it was not requested')}."
         ]
 
     @property
@@ -176,7 +176,7 @@ class GeneralFormulation(Formulation):
 
     @property
     def labels(self) -> dict[str, list[str]]:
-        """Positions, rates and motors by their names."""
+        """Names of positions, rates and motors."""
         names, motors = self.independent_names, self.robot.actuated_names
         labels = dict.fromkeys(("qd", "qdd", "mass_matrix"), names)
         labels |= dict.fromkeys(("effort", "motor_acceleration"), motors)
@@ -184,7 +184,7 @@ class GeneralFormulation(Formulation):
         return labels | {"free_acceleration": [name for name in names if name not in set(motors)]}
 
     def inverse(self, state: Any, motion: Given) -> Answer:
-        """Efforts of the motors, theory (14), (16); of a flexible robot also how the rest accelerates."""
+        """Return motor efforts, theory (14), (16), for a flexible robot with the other accelerations."""
         if self.robot.driven_by_motors:
             effort, qdd = self.efforts_for(state, motion["motor_acceleration"])
             unactuated = [i for i, k in enumerate(self.independent) if int(k) not in set(self.robot.actuated)]
@@ -192,7 +192,7 @@ class GeneralFormulation(Formulation):
         return {"effort": state.efforts(state.forces(state.accelerations(motion["qdd"])))}
 
     def systems(self, state: Any, motors: bool) -> list[System]:
-        """J_f; J_a unless the motors are independent rates themselves; with these what each leg's joints do."""
+        """Return J_f, J_a unless the motors are independent rates, and regular blocks of the legs."""
         units, part, actuated = self.robot.tree.rate_units, self.partition, list(self.robot.actuated)
         systems = [closure_system(self.robot, part.rows, part.dependent, state.reduction.block)]
         systems = systems if len(part.dependent) else []
@@ -205,29 +205,29 @@ class GeneralFormulation(Formulation):
         return systems
 
     def inertia(self, state: Any) -> tuple[Array, Array, bool]:
-        """M in the independent rates."""
+        """Return M in the independent rates."""
         return state.mass_matrix, self.robot.tree.rate_units[self.independent], False
 
     def closed(self, q: Any) -> Any:
-        """Positions after Newton steps of the dependent ones from the guesses of an integrator."""
+        """Return positions after Newton steps of the dependent ones from the guesses of an integrator."""
         return newton_closed(self.robot, self.partition, q, STEPS_FROM_GUESS)
 
     def moving(self, q: Any, rates: Array, wrenches: Given | None = None) -> Any:
-        """All rates from the independent ones, at closed positions."""
+        """Return the state with all rates from the independent ones, at closed positions."""
         tree = self.robot.tree
         at = pose(tree, q)
         reduced = reduction(self.robot.closures.jacobian(at, jacobians(tree, at)), self.partition)
         return GeneralState(self, at, reduced, reduced.rates(rates), on_links(tree, at, wrenches or {}))
 
     def here(self, qd: Array, wrenches: Given | None = None) -> GeneralState:
-        """The state at the pose of the question, of which all rates are known."""
+        """Return the state at the requested pose, with all rates known."""
         configuration = self.question.at
         assert configuration is not None
         loads = on_links(self.robot.tree, configuration.at, wrenches or {})
         return GeneralState(self, configuration.at, configuration.reduction, qd, loads)
 
     def geometry(self, inputs: Given) -> tuple[Answer, dict[str, list[str]]]:
-        """All positions by Newton from a guess, in which the independent ones are held."""
+        """Return all positions by Newton steps from a guess with fixed independent positions."""
         names = list(self.robot.tree.position_names)
         q = newton_closed(self.robot, self.partition, inputs["guess"], FAR)
         residual = residual_norm(self.robot.closures.gaps(pose(self.robot.tree, q)))
@@ -237,7 +237,7 @@ class GeneralFormulation(Formulation):
 def general_formulation(
     robot: Robot, partition: Partition, question: ModelRequest, rows: Sequence[int] = ()
 ) -> GeneralFormulation:
-    """The form with `cheapest_closures`, of which `rows` give the dependent rates: if none, those best at home."""
+    """Return the form with `cheapest_closures`; `rows` determine the dependent rates, by default at home."""
     if not len(partition.rows):
         return GeneralFormulation(robot, partition, question=question)
     closures = cheapest_closures(robot)
@@ -248,7 +248,7 @@ def general_formulation(
 def motor_efforts(
     reduced: Reduction, f: Array, actuated: Sequence[int], form: str, allocation: EffortAllocation | None
 ) -> Array:
-    """Efforts from the forces of the open tree; more motors than freedoms share them, theory (46) to (48).
+    """Return efforts from forces of the open tree; redundant motors share them, theory (46) to (48).
 
     "projected": J^T f = J_a^T tau, [Khalil2007, eq. (20)]. "split": the rows of the motors as they are, only the
     others are projected, [Khalil2007, eq. (22)]. Where the motors are the independent rates both are plain sums.
@@ -268,32 +268,32 @@ def motor_efforts(
 
 @dataclass(frozen=True)
 class OpenTreeFormulation(GeneralFormulation):
-    """A tree of which no rate depends on another."""
+    """A tree without dependent rates."""
 
     name: ClassVar[str] = "open tree"
     equations: ClassVar[tuple[int, ...]] = (23,)
 
     @property
     def because(self) -> list[str]:
-        """What the two models are."""
+        """Description of the two models."""
         if self.robot.locked:
             return ["The inverse model is the recursion; the direct one solves the mass matrix of what is not locked."]
         return ["The inverse model is the recursion, the direct one goes by articulated bodies."]
 
     def direct(self, state: GeneralState, tau: Array) -> Answer:
-        """Accelerations by articulated bodies; these know no locked joints."""
+        """Return accelerations by articulated bodies, without locked joints."""
         if self.robot.locked:
             return super().direct(state, tau)
         forces = state.along_rates(tau)
         return {"qdd": articulated_accelerations(self.robot.tree, state.at, state.qd, forces)}
 
     def mass_matrix(self, state: GeneralState) -> Array:
-        """The matrix of the tree."""
+        """Return the mass matrix of the tree."""
         return super().mass_matrix(state) if self.robot.locked else mass_matrix(self.robot.tree, state.at)
 
 
 def open_tree_formulation(robot: Robot, question: ModelRequest) -> OpenTreeFormulation | str:
-    """The form of a rigid robot without loops, or why it is none; energies are those of the tree of any robot."""
+    """Return the form of a rigid robot without loops, or the reason against it."""
     if question.model == "state-rates-following":
         return "no legs carry what is driven"
     if robot.closures.size and question.model != "energy":

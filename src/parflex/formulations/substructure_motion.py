@@ -1,4 +1,4 @@
-"""Rates and accelerations of the substructures.
+"""Compute rates and accelerations of the substructures.
 
 Independent rates determine the twists of links and the rates of beams and hinges: twists propagate from the ground over
 joints, beams and closures with known rates; a beam with two known ends gives its own rates.
@@ -31,7 +31,7 @@ Tip = tuple[Array, Array, Array]  # angular velocity in the axes of the root, th
 
 
 class FreeMotions(NamedTuple):
-    """Motions that a joint leaves free, per rate; rates, and unknowns: if `absolute` the turning of the frame."""
+    """Free motions of a joint per rate, with rates and unknowns; `absolute` unknowns are the rotation of the frame."""
 
     S_v: Array
     S_w: Array
@@ -40,7 +40,7 @@ class FreeMotions(NamedTuple):
     absolute: bool = False
 
     def in_axes(self, R: Array) -> FreeMotions:
-        """Written in axes to which R takes its vectors."""
+        """Return the motions in axes to which R takes vectors."""
         return self._replace(S_v=R @ self.S_v, S_w=R @ self.S_w)
 
 
@@ -50,7 +50,7 @@ FIXED = FreeMotions(np.zeros((3, 0)), np.zeros((3, 0)), np.zeros(0), slice(0, 0)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MovingFrame(Record):
-    """A frame at an instant: its acceleration is a + J_v x, al + J_w x with x those unknowns that are its `columns`.
+    """A frame at an instant: its acceleration is a + J_v x, al + J_w x, x the unknowns `columns`.
 
     All is in axes that need not be its own: `turned` takes vectors of the frame to them (None: they are its own). A
     frame that hangs on a joint behind it knows the frame in that joint, turning with it, and its `arm` from there in
@@ -69,31 +69,31 @@ class MovingFrame(Record):
 
     @property
     def J(self) -> Array:
-        """Both, one below the other."""
+        """J_v over J_w."""
         return np.vstack([self.J_v, self.J_w])
 
     def out(self, vectors: Array) -> Array:
-        """Vectors of the frame in the axes used."""
+        """Return vectors of the frame in the axes used."""
         return vectors if self.turned is None else self.turned @ vectors
 
     def offset(self, p: Array, turned: Array | None) -> MovingFrame:
-        """Of a frame fixed at p, in the same axes."""
+        """Return a frame fixed at p, in the same axes."""
         a = self.a + cross(self.al, p) + hat(self.w) @ hat(self.w) @ p
         return MovingFrame(turned, self.w, a, self.al, self.J_v - hat(p) @ self.J_w, self.J_w, self.columns)
 
     def in_axes(self, R: Array) -> MovingFrame:
-        """In axes turned by R, which become those of the frame."""
+        """Return the frame in axes rotated by R, which become its own."""
         w, a, al, J_v, J_w = (R.T @ part for part in (self.w, self.a, self.al, self.J_v, self.J_w))
         return MovingFrame(None, w, a, al, J_v, J_w, self.columns)
 
     def relative(self, sign: float, v_rel: Array, w_rel: Array, drift: Any = 0.0) -> tuple[Array, Array, Array]:
-        """Of a frame with these velocities against this one (1), or against which this one has them (-1): w, a, al."""
+        """Return w, a, al of a frame with these relative velocities (1), or with their negatives (-1)."""
         w = self.w + sign * w_rel
         before = self.w if sign > 0 else w
         return w, self.a + 2 * sign * cross(before, v_rel), self.al + sign * (cross(before, w_rel) + drift)
 
     def across(self, joint: FreeMotions, sign: float) -> MovingFrame:
-        """Of the frame behind a joint here (1), or of that before a joint, behind which this one is (-1)."""
+        """Return the frame after a joint (1), or before a joint (-1)."""
         J_v, J_w, columns, places = self.widened(joint.slots)
         width, S_w = len(places), joint.S_w
         if joint.absolute:
@@ -106,7 +106,7 @@ class MovingFrame(Record):
         return MovingFrame(self.turned, *motion, J_v, J_w, columns)
 
     def widened(self, slots: slice) -> tuple[Array, Array, tuple[int, ...], list[int]]:
-        """J_v, J_w and their columns with those of further unknowns, and where these stand."""
+        """Return J_v, J_w and their columns with additional unknowns, and the places of these."""
         added = [k for k in range(slots.start, slots.stop) if k not in self.columns]
         columns = (*self.columns, *added)
         zero = np.zeros((3, len(added)))
@@ -115,7 +115,7 @@ class MovingFrame(Record):
 
 
 class SubstructureMotion:
-    """Accelerations of all links, and of the joints' free rates as rows over some of the unknowns."""
+    """Accelerations of all links, and of the free rates of joints as rows over some unknowns."""
 
     def __init__(self, form: Substructures, at: Pose, rates: SubstructureRates) -> None:
         self.form, self.at, self.rates, self.tree = form, at, rates, form.robot.tree
@@ -142,7 +142,7 @@ class SubstructureMotion:
         return MovingFrame(turned, w, zero, zero, J[:3], J[3:], columns)
 
     def _joint_rows(self, step: CutStep, source: MovingFrame, target: MovingFrame) -> dict[int, JointRow]:
-        """Accelerations of a joint's free rates: unknowns of their own, or what one link turns beyond the other."""
+        """Return accelerations of the free rates of a joint: unknowns, or relative rotations of links."""
         link = self.tree.links[step.tie.second]
         joint_rates = [link.v.start + k for k in step.tie.free]
         if step.link in self.form.absolute:
@@ -179,14 +179,14 @@ class SubstructureMotion:
         return self._backward(frame, ends[1].rotation, ends[1].position, FIXED)
 
     def _forward(self, source: MovingFrame, R: Array, p: Array, joint: FreeMotions) -> MovingFrame:
-        """Over a frame at p, turned by R in the source, and a joint there."""
+        """Return the frame after a joint at p, rotated by R in the source."""
         if not self.aligned:
             return source.offset(p, None).in_axes(R).across(joint, 1.0)
         turned = source.out(R)
         return source.offset(source.out(p), turned).across(joint.in_axes(turned), 1.0)
 
     def _backward(self, source: MovingFrame, R: Array, p: Array, joint: FreeMotions) -> MovingFrame:
-        """To the frame in which the source is behind a joint at p, turned by R."""
+        """Return the frame in which the source is after a joint at p, rotated by R."""
         if not self.aligned:
             return source.across(joint, -1.0).in_axes(R.T).offset(-p, None)
         turned = source.out(R.T)
@@ -195,7 +195,7 @@ class SubstructureMotion:
         return replace(anchor.offset(-(turned @ p), turned), anchor=anchor, arm=-p)
 
     def _node_motion(self, step: CutStep) -> tuple[Array, Array, Array, Array, Array]:
-        """Of a node against its body, in the body's axes: Phi_d, Phi_r turned, the two motions, and L_dot's part."""
+        """Return Phi_d, rotated Phi_r, the two motions and the drift of L of a node, in body axes."""
         body, node = self.tree.links[step.tie.first], self.tree.links[step.tie.second].node
         assert node is not None
         e, ed = self.at.q[body.e], self.rates.qd[body.e_v]
@@ -204,7 +204,7 @@ class SubstructureMotion:
         return node.Phi_d[:, free], rotations[:, free], node.Phi_d @ ed, rotations @ ed, node.L_drift(e, ed)
 
     def _over_node(self, step: CutStep, source: MovingFrame) -> MovingFrame:
-        """A node of a body that is not cut, which moves with it and by its coordinates; or the body, from its node."""
+        """Return the frame of a node of an uncut body, or the body from its node."""
         at, sign = self.at, 1.0 if step.forward else -1.0
         if step.forward:
             frame = source.offset(source.out(at.local_position[step.link]), source.turned)
@@ -223,7 +223,7 @@ class SubstructureMotion:
 
 
 def _over(columns: tuple[int, ...], carried: MovingFrame) -> Array:
-    """J_w over more unknowns than its own."""
+    """Return J_w over more unknowns than its own."""
     expanded = np.zeros((3, len(columns)), dtype=object)
     expanded[:, [columns.index(k) for k in carried.columns]] = carried.J_w
     return expanded
@@ -253,11 +253,11 @@ class SubstructureRates:
                 self.before[beam.tip] = self._out(beam.tip, self.w(beam.tip))
 
     def w(self, link: int) -> Array:
-        """Angular velocity of a link."""
+        """Return the angular velocity of a link."""
         return self.twists[link][1]
 
     def _links(self) -> bool:
-        """Over joints with known rates and nodes of bodies that are not cut, outwards and back."""
+        """Propagate over joints with known rates and nodes of uncut bodies, outwards and back."""
         progress = False
         for j, link in enumerate(self.tree.links):
             cut = link.node is not None and link.parent not in self.whole
@@ -271,7 +271,7 @@ class SubstructureRates:
         return progress
 
     def _to_child(self, j: int, twist: Twist) -> Twist:
-        """Over the joint or node of a link."""
+        """Propagate over the joint or node of a link."""
         link, (v, w) = self.tree.links[j], twist
         if link.node is not None:
             _, v, w = _to_tip(link.node, *self._bent(j), v, w)
@@ -280,7 +280,7 @@ class SubstructureRates:
         return v + link.joint.S_v @ rate, self._into(j, w) + link.joint.S_w @ rate
 
     def _to_parent(self, j: int, twist: Twist, moving: bool = True) -> Twist:
-        """Back over the joint or node of a link, which moves or is held."""
+        """Propagate back over the joint or node of a link, moving or fixed."""
         link, (v, w) = self.tree.links[j], twist
         if link.node is not None:
             e, ed, p, mounting, turned = self._bent(j)
@@ -290,7 +290,7 @@ class SubstructureRates:
         return self._out(j, v - link.joint.S_v @ rate) - cross(w, self.at.local_position[j]), w
 
     def _bent(self, j: int) -> tuple[Array, Array, Array, Array, Array]:
-        """Coordinates and rates of the body that a node is on, and where the node is."""
+        """Return coordinates and rates of the body of a node, and the place of the node."""
         link = self.tree.links[j]
         body = self.tree.links[link.parent]
         return self.at.q[body.e], self.qd[body.e_v], self.at.local_position[j], link.rotation, self.at.turned[j]
@@ -302,7 +302,7 @@ class SubstructureRates:
         return self.at.to_parent(self.tree, j, vector)
 
     def _beams(self) -> bool:
-        """Over beams with known rates; rates of beams with known ends."""
+        """Propagate over beams with known rates; compute rates of beams with known ends."""
         progress = False
         for beam in self.form.beams:
             rates, tip = self.tree.links[beam.link].e_v, beam.form.body.nodes["tip"]
@@ -334,7 +334,7 @@ class SubstructureRates:
         return shared_call(bent, ("from ends", beam.body), *arguments)[0]
 
     def _closures(self) -> bool:
-        """Over closures: welds at once, hinges when the beam behind them says how far they turn."""
+        """Propagate over closures: welds at once, hinges once their rotation is known from the beam."""
         for dependent in self.form.given:
             h = self.form.hinges[dependent.closure]
             near, far = (h.loop.first, h.loop.second) if dependent.from_first else (h.loop.second, h.loop.first)
@@ -355,7 +355,7 @@ class SubstructureRates:
         return place.rotation.T @ (v + cross(w, place.position)), place.rotation.T @ w
 
     def _across(self, dependent: DependentBeam, twist: Twist, from_first: bool, rate: Array | None = None) -> Twist:
-        """From one place of a closure to the other."""
+        """Propagate from one place of a closure to the other."""
         h, (v, w) = self.form.hinges[dependent.closure], twist
         R, rho = hinge_pose(self.at, h)
         guided, rest = np.split(np.zeros(h.size) if rate is None else rate, [h.guided])
@@ -366,7 +366,7 @@ class SubstructureRates:
         return R @ (v - v_rel) - guided_v - cross(w, rho), w
 
     def _solve_hinge_rates(self, dependent: DependentBeam, beam: CutBeam, near: Place, far: Place) -> None:
-        """The rates of a hinge from the coordinates of the beam that are given, then across it."""
+        """Compute the rates of a hinge from the independent coordinates of the beam, then propagate."""
         h, kept, first = self.form.hinges[dependent.closure], list(dependent.kept), dependent.from_first
         base, link = self._of(near), self.tree.links[beam.link]
         held_twist = _to_link(far, self._across(dependent, base, first))
@@ -382,13 +382,13 @@ class SubstructureRates:
         self.twists[far.link] = _to_link(far, self._across(dependent, base, first, rate))
 
     def _propagate_inwards(self, twist: Twist, link: int, target: int, moving: bool) -> Twist:
-        """The twist of a link nearer to the root, from one further out, joints between moving or held."""
+        """Return the twist of a link nearer to the root, with joints moving or fixed."""
         while link != target:
             twist, link = self._to_parent(link, twist, moving), self.tree.links[link].parent
         return twist
 
     def _hinge_rate(self, closure: int) -> Array:
-        """Rates of a closure whose two places are known."""
+        """Return rates of a closure with two known places."""
         h = self.form.hinges[closure]
         R, rho = hinge_pose(self.at, h)
         (v1, w1), (v2, w2) = self._of(h.loop.first), self._of(h.loop.second)
@@ -401,26 +401,26 @@ class SubstructureRates:
 
 
 def _to_tip(node: Node, e: Array, ed: Array, p: Array, mounting: Array, turned: Array, v: Array, w: Array) -> Tip:
-    """The angular velocity at a tip in the axes of the root, then the twist of the tip, from that of the root."""
+    """Return the angular velocity at a tip in root axes, and the twist of the tip, from that of the root."""
     v_rel, w_rel = node.Phi_d @ ed, node.L(e) @ (node.Phi_r @ ed)
     return w + w_rel, turned.T @ (mounting.T @ (v + cross(w, p) + v_rel)), turned.T @ (mounting.T @ (w + w_rel))
 
 
 def _to_root(node: Node, e: Array, ed: Array, p: Array, mounting: Array, turned: Array, v: Array, w: Array) -> Twist:
-    """The twist of a root from that of the tip."""
+    """Return the twist of a root from that of the tip."""
     v_rel, w_rel = node.Phi_d @ ed, node.L(e) @ (node.Phi_r @ ed)
     w = mounting @ (turned @ w) - w_rel
     return mounting @ (turned @ v) - cross(w, p) - v_rel, w
 
 
 def _to_link(place: Place, twist: Twist) -> Twist:
-    """The twist of the link that carries a place."""
+    """Return the twist of the link of a place."""
     w = place.rotation @ twist[1]
     return place.rotation @ twist[0] - cross(w, place.position), w
 
 
 def hinge_pose(at: Pose, h: ClosureJoint) -> tuple[Array, Array]:
-    """Rotation and position of the second place of a closure in the first."""
+    """Return rotation and position of the second place of a closure in the first."""
     if not h.slides and not h.turns:
         return np.eye(3), np.zeros(3)
     (R1, P1), (R2, P2) = at.of(h.loop.first), at.of(h.loop.second)

@@ -1,4 +1,4 @@
-"""The two-node formulation: a flexible robot, cut into rigid pieces that beams tie together.
+"""Formulate a flexible robot cut into rigid pieces that beams connect (two-node form).
 
 Unknowns are the accelerations of the rigid pieces and of the joints inside them; beams give inertia and forces between
 the nodes that they tie. The matrix is symmetric, positive definite and sparse, and its elimination without pivoting
@@ -66,7 +66,7 @@ MODELS = (*PRESCRIBED_MOTION_MODELS, "direct", "state-rates")
 
 @dataclass(frozen=True)
 class SubstructureFormulation(GeneralFormulation):
-    """A robot in pieces; the pieces' accelerations are the unknowns, loops through beams need no equation."""
+    """A robot in pieces, whose accelerations are the unknowns; loops through beams need no equation."""
 
     name: ClassVar[str] = "two-node form"
     equations: ClassVar[tuple[int, ...]] = (29, 30, 31)
@@ -74,7 +74,7 @@ class SubstructureFormulation(GeneralFormulation):
 
     @property
     def because(self) -> list[str]:
-        """Where the robot is cut, and what is unknown then."""
+        """Where the robot is cut, and its unknowns."""
         cuts = [count_of(len(self.pieces.beams), "beam element")] if self.pieces.beams else []
         modal = self.pieces.modal
         cuts += [count_of(len(modal), "body given by modes", "bodies given by modes")] if modal else []
@@ -87,7 +87,7 @@ class SubstructureFormulation(GeneralFormulation):
 
     @property
     def dependence(self) -> str:
-        """By the beam beside a closure."""
+        """The beam at a closure."""
         return (
             "Each closure fixes elastic coordinates of one body beside it, so that its end is where it must be: "
             f"{len(self.partition.dependent)} of {len(self.robot.free)} rates follow from the others."
@@ -99,7 +99,7 @@ class SubstructureFormulation(GeneralFormulation):
         return {"pieces": len(self.pieces.pieces), "unknowns": self.pieces.size}
 
     def ways(self) -> Sequence[Formulation]:
-        """A piece may move freely with the root of a beam, the tip of one or the link at a closure."""
+        """Return forms in which a piece moves with the root of a beam, a tip, or the link at a closure."""
         if len(self.robot.free) > MAX_RATES_FOR_VARIANTS or self.question.model == "jacobian-of-inverse":
             return [self]
         variants: dict[Any, SubstructureFormulation] = {_piece_structure(self.pieces): self}
@@ -109,7 +109,7 @@ class SubstructureFormulation(GeneralFormulation):
         return list(variants.values())
 
     def inertia(self, state: SubstructureState) -> tuple[Array, Array, bool]:
-        """That of the pieces and beams, in the unknowns: twists of pieces, and joints inside them."""
+        """Return the inertia of pieces and beams in the unknowns: twists of pieces, and joints inside them."""
         units, translations = np.ones(self.pieces.size), [k for k, part in enumerate(self.pieces.used) if part < 3]
         for piece in self.pieces.pieces:
             if piece.slots.stop > piece.slots.start:
@@ -117,20 +117,20 @@ class SubstructureFormulation(GeneralFormulation):
         return state.A, units, True
 
     def moving(self, q: Any, rates: Array, wrenches: Given | None = None) -> SubstructureState:
-        """Inertia and forces in the unknowns."""
+        """Return the state with inertia and forces in the unknowns."""
         return substructure_state(self.pieces, q, rates, wrenches)
 
     def step_matrix(self, q: Any, c1: Any, c2: Any, joints: Mapping[int, JointTangent]) -> StepMatrix:
-        """As sparse as the inertia in the unknowns."""
+        """Return the step matrix, as sparse as the inertia in the unknowns."""
         return StepMatrix(self.pieces, q, c1, c2, self.question.model == "state-rates-driven", joints)
 
 
 def substructure_formulation(robot: Robot, question: ModelRequest) -> SubstructureFormulation | str:
-    """The two-node form of a robot, or why it has none."""
+    """Return the two-node form of a robot, or the reason against it."""
     if not robot.tree.elastic:
         return "no body is flexible"
     if question.model not in MODELS:
-        return f"'{question.model}' is asked in the independent rates"
+        return f"'{question.model}' is requested in the independent rates"
     if question.independent:
         return "the independent rates were named"
     pieces = substructures_or_reason(robot)
@@ -143,7 +143,7 @@ def substructure_formulation(robot: Robot, question: ModelRequest) -> Substructu
 
 
 def _piece_structure(pieces: Substructures) -> tuple[tuple[int, ...], ...]:
-    """What tells one way to write pieces from another: the link that each moves with, and the way to its others."""
+    """Return a key of the choice of reference links and of the paths to other links."""
     return tuple((piece.reference, *(step.link for step in piece.steps)) for piece in pieces.pieces)
 
 
@@ -152,7 +152,7 @@ def _piece_structure(pieces: Substructures) -> tuple[tuple[int, ...], ...]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SubstructureState(Record):
-    """Everything at a state: rates, accelerations per unknown, inertia and forces in the unknowns."""
+    """A state: rates, accelerations per unknown, inertia and forces in the unknowns."""
 
     form: Substructures
     at: Pose
@@ -178,24 +178,24 @@ class SubstructureState(Record):
         return reduction(robot.closures.jacobian(self.at, jacobians(robot.tree, self.at)), self.form.partition)
 
     def accelerations(self, independent: Array) -> Array:
-        """All accelerations: those of the dependent rates close the loops."""
+        """Return all accelerations; those of the dependent rates close the loops."""
         return self.reduction.accelerations(self.form.robot.closures, self.at, self.qd, independent)
 
     @property
     def motor_slots(self) -> list[int]:
-        """The unknowns that are accelerations of the motors."""
+        """Unknowns that are motor accelerations."""
         rows = [self.moving.joints[k] for k in self.form.robot.actuated]
         return [columns[int(np.flatnonzero(row)[0])] for columns, row in rows]
 
     def pushed(self, tau: Array) -> tuple[Array, Any]:
-        """Accelerations of the independent coordinates under the efforts of the motors, and the losses of gears."""
+        """Return independent accelerations under motor efforts, and the losses of gears."""
         rhs = -self.f
         for slot, effort in zip(self.motor_slots, tau, strict=True):
             rhs[slot] = rhs[slot] + effort
         return self.independent_accelerations(self._solved(self.A, rhs, range(self.form.size))), 0.0
 
     def efforts_for(self, accelerations: Array) -> tuple[Array, Array]:
-        """Efforts of the motors for their accelerations, and the accelerations of all independent coordinates."""
+        """Return motor efforts for their accelerations, and all independent accelerations."""
         A, f, driven, x = self.A, self.f, self.motor_slots, np.zeros(self.form.size, dtype=object)
         free = [k for k in range(self.form.size) if k not in set(driven)]
         x[driven] = accelerations
@@ -203,14 +203,14 @@ class SubstructureState(Record):
         return (A[driven] @ x + f[driven]).astype(scalar_type(self.q)), self.independent_accelerations(x)
 
     def _solved(self, A: Array, rhs: Array, unknowns: Sequence[int]) -> Array:
-        """Unknowns from their part of the matrix, in an order that keeps it sparse."""
+        """Return unknowns from their part of the matrix, in an order that keeps it sparse."""
         if not can_share_call(self.f):
             return solve_positive(A, rhs, sparse=True)
         steps = eliminate_groups(A, groups_among(self.form, unknowns))
         return np.array(substitute_groups(steps, list(rhs)), dtype=object)
 
     def independent_accelerations(self, x: Array) -> Array:
-        """Accelerations of the independent coordinates from the unknowns."""
+        """Return independent accelerations from the unknowns."""
         form, tree, x = self.form, self.form.robot.tree, x.astype(scalar_type(self.q))
         values: dict[int, Any] = {k: row @ x[list(columns)] for k, (columns, row) in self.moving.joints.items()}
         requested = {int(k) for k in form.partition.independent}
@@ -258,7 +258,7 @@ def substructure_state(
 
 
 def _add_modal(state: SubstructureState, modal: CutModal) -> None:
-    """Inertia and forces of a flexible body that is not cut."""
+    """Add inertia and forces of an uncut flexible body."""
     link, frame = state.form.robot.tree.links[modal.link], state.moving.links[modal.link]
     e, ed = state.at.q[link.e], state.rates.qd[link.e_v]
     zero, count, w = np.zeros(3), modal.body.size, state.rates.w(modal.link)
@@ -279,7 +279,7 @@ def _add_wrench(state: SubstructureState, link: int, force: Array, moment: Array
 
 
 def _add_bending(state: SubstructureState, link: int, bend: Array) -> None:
-    """Forces along elastic coordinates: of a beam wrenches on its ends, theory (29), and along its modes themselves."""
+    """Add forces along elastic coordinates: wrenches on beam ends, theory (29), and forces of modes."""
     beam = next((beam for beam in state.form.beams if beam.link == link), None)
     if beam is None:
         modal = next(modal for modal in state.form.modal if modal.link == link)
@@ -294,14 +294,14 @@ def _add_bending(state: SubstructureState, link: int, bend: Array) -> None:
 
 
 def _body(body: RigidBody, w: Array, R: Array | None) -> tuple[Array, Array]:
-    """Inertia of a rigid body and the forces of its turning, in axes to which R takes its vectors."""
+    """Return inertia of a rigid body and its gyroscopic forces, in axes to which R takes vectors."""
     S, I = (body.S, body.I) if R is None else (R @ body.S, R @ body.I @ R.T)
     M = np.block([[body.m * np.eye(3), hat(S).T], [hat(S), I]])
     return M, np.concatenate([hat(w) @ hat(w) @ S, cross(w, I @ w)])
 
 
 def _add_beam(state: SubstructureState, beam: CutBeam) -> None:
-    """Inertia and forces of a beam and of what its ends carry, in the axes of its root."""
+    """Add inertia and forces of a beam and of bodies at its ends, in the axes of its root."""
     form, link, rates = state.form, state.form.robot.tree.links[beam.link], state.rates
     used, count = list(form.used), len(form.used)
     carried = [form.bodies[j] if form.beam_of_body.get(j) == beam.link else None for j in (beam.link, beam.tip)]
@@ -322,7 +322,7 @@ def _add_beam(state: SubstructureState, beam: CutBeam) -> None:
 
 
 def _add_joints(state: SubstructureState) -> None:
-    """Motor inertia, friction and springs of the joints."""
+    """Add motor inertia, friction and springs of the joints."""
     tree = state.form.robot.tree
     terms = joint_forces(tree, state.at.q, state.rates.qd, np.zeros(tree.n))
     for k, (columns, row) in state.moving.joints.items():
@@ -333,7 +333,7 @@ def _add_joints(state: SubstructureState) -> None:
 
 
 def groups_among(form: Substructures, unknowns: Sequence[int]) -> list[list[int]]:
-    """Groups of unknowns as they are numbered among some of them."""
+    """Return groups of unknowns, numbered among some of them."""
     place = {k: number for number, k in enumerate(unknowns)}
     groups = [[place[k] for k in group if k in place] for group in form.groups]
     return [group for group in groups if group]
@@ -359,7 +359,7 @@ def assemble_beam(states: Sequence[SubstructureState], beam: CutBeam, load: Load
     layout = (*used, same, *(part is not None for part in optional))
 
     def blocks(*arguments: Array) -> tuple[Array, ...]:
-        """Of each state: blocks of root, both, tip, modes, modes and ends, and their forces."""
+        """Return blocks of root, both, tip, modes, modes and ends for each state, and their forces."""
         motion, remaining = arguments[: len(ends)], iter(arguments[len(ends) : len(motion_arrays)])
         root_turned, tip_turned, tip_arm = (None if part is None else next(remaining) for part in optional)
         turned, loads = (root_turned, motion[6] if same else tip_turned), load(*arguments[len(motion_arrays) :])
@@ -388,7 +388,7 @@ def _project_blocks(
     arm: Array | None,
     used: list[int],
 ) -> list[Array]:
-    """Blocks of a matrix over root, tip and modes, in the unknowns that move these."""
+    """Return blocks of a matrix over root, tip and modes, in the unknowns that move them."""
     (a_A, al_A, J_A, a_B, al_B, J_B, R, w), (root_turned, tip_turned) = motion, turned
     count = len(used)
     arm = np.zeros(3) if arm is None else R @ arm
@@ -416,7 +416,7 @@ def _project_blocks(
 
 
 def projected(J: Array, M: Array, forces: Array) -> tuple[Array, Array]:
-    """J^T M J, symmetric, and J^T forces."""
+    """Return J^T M J, symmetric, and J^T forces."""
     MJ, count = M @ J, J.shape[1]
     square, along = np.zeros((count, count), dtype=object), np.zeros(count, dtype=object)
     for a in range(count):
@@ -441,7 +441,7 @@ def _add_square(state: SubstructureState, columns: list[int], square: Array, alo
 
 
 def _add_between(state: SubstructureState, rows: list[int], columns: list[int], block: Array) -> None:
-    """Add a block beside the diagonal, on both sides of it; an unknown may move both ends."""
+    """Add an off-diagonal block on both sides; an unknown may move both ends."""
     for i, row in zip(rows, block, strict=True):
         for k, value in zip(columns, row, strict=True):
             state.A[i, k] = state.A[i, k] + value
@@ -449,7 +449,7 @@ def _add_between(state: SubstructureState, rows: list[int], columns: list[int], 
 
 
 def _moving(J: Array, columns: Sequence[int]) -> tuple[Array, list[int]]:
-    """The columns of J that are not zero, and the unknowns that they belong to, in their order."""
+    """Return the nonzero columns of J and their unknowns, in order."""
     nonzero = sorted((k, place) for place, k in enumerate(columns) if any(not _zero(x) for x in J[:, place]))
     return J[:, [place for _, place in nonzero]], [k for k, _ in nonzero]
 
@@ -459,14 +459,14 @@ def _zero(x: Any) -> bool:
 
 
 def _tip_rotation(R: Array, turned: Array | None) -> Array | None:
-    """Rotation from the axes of a beam's root to those in which its tip is written; None if they are the same."""
+    """Return the rotation from root axes of a beam to those of its tip, or None if they are equal."""
     if turned is None:
         return R.T
     return None if turned is R else turned @ R.T
 
 
 def elastic_acceleration(state: SubstructureState, beam: CutBeam, x: Array) -> Array:
-    """Of the coordinates of a beam's tip, from the unknowns."""
+    """Return accelerations of the tip coordinates of a beam from the unknowns."""
     link, form = state.form.robot.tree.links[beam.link], beam.form
     root, tip, R = state.moving.links[beam.link], state.moving.links[beam.tip], state.at.local_rotation[beam.tip]
     same = tip.turned is R
@@ -490,13 +490,13 @@ def elastic_acceleration(state: SubstructureState, beam: CutBeam, x: Array) -> A
 
 
 def _both(R: Array, used: list[int]) -> Array:
-    """The rotation of force and moment, of the components that are used."""
+    """Return the rotation of the used components of force and moment."""
     zero = np.zeros((3, 3))
     return np.block([[R, zero], [zero, R]])[np.ix_(used, used)]
 
 
 def _turned(M: Array, Q: Array, used: list[int]) -> Array:
-    """Q M Q^T. A multiple of the unit matrix does not turn: it is taken out of each block on the diagonal first."""
+    """Return Q M Q^T, with multiples of the identity in diagonal blocks, which are invariant, treated apart."""
     split = sum(k < 3 for k in used)
     entries = np.diag(M)
     even = [_most_frequent(entries[:split])] * split + [_most_frequent(entries[split:])] * (len(used) - split)
@@ -504,15 +504,15 @@ def _turned(M: Array, Q: Array, used: list[int]) -> Array:
 
 
 def _most_frequent(entries: Array) -> float:
-    """The number that stands most often among the entries, the last of those that stand once; 0 if all are symbols."""
+    """Return the most frequent number among the entries, the last of single ones; 0 if all are symbols."""
     numbers = [float(x) for x in entries if isinstance(x, (int, float))]
     return max(reversed(numbers), key=numbers.count) if len(entries) > 1 and numbers else 0.0
 
 
 class StepMatrix:
-    """The matrix at a pose, for coefficients c1 (s) of damping and c2 (s^2) of stiffness: both real, or both pairs.
+    """The matrix at a pose, for coefficients c1 (s) of damping and c2 (s^2) of stiffness, real or complex pairs.
 
-    `joints` are the slopes of the forces of joints, by their rates. Where the motors are `driven`, they are held.
+    `joints` are the slopes of joint forces by their rates. `driven` motors are fixed.
     """
 
     def __init__(
@@ -531,7 +531,7 @@ class StepMatrix:
         self._beams: dict[int, tuple[Array, ...]] = {}
 
     def factors(self) -> Factors:
-        """L and D of the matrix."""
+        """Return L and D of the matrix."""
         n, A = self.form.size, self.state.A
         stiff, damped = (part.A for part in self._elastic())
         total = np.zeros((n, n), dtype=object)
@@ -543,7 +543,7 @@ class StepMatrix:
         return eliminate(matrix, sparse=True)
 
     def _elastic(self, qd: Array | None = None) -> tuple[SubstructureState, SubstructureState]:
-        """Matrices of stiffness and damping over the unknowns; of rates `qd` the forces that these put against them."""
+        """Return stiffness and damping matrices over the unknowns; for rates `qd` their forces."""
         n, form = self.form.size, self.form
         empty = (replace(self.state, A=np.zeros((n, n), dtype=object), f=np.zeros(n, dtype=object)) for _ in range(2))
         stiff, damped = empty
@@ -570,14 +570,14 @@ class StepMatrix:
         return stiff, damped
 
     def _sum(self, inertia: Any, damping: Any, stiffness: Any) -> Any:
-        """An entry of the matrix."""
+        """Return an entry of the matrix."""
         total = complex_pair(inertia) if isinstance(self.c2, ComplexPair) else inertia
         for factor, part in ((self.c1, damping), (self.c2, stiffness)):
             total = total if is_zero(part) else total + factor * part
         return total
 
     def _beam(self, beam: CutBeam) -> tuple[Array, ...]:
-        """Elastic rates of a beam from those of its ends and modes; stiffness and damping in them."""
+        """Return elastic rates of a beam from those of its ends and modes, with stiffness and damping."""
         if beam.link not in self._beams:
             used = self.form.used
 
@@ -589,7 +589,7 @@ class StepMatrix:
         return self._beams[beam.link]
 
     def correction(self, factors: Factors, miss: Array) -> tuple[Array, Array]:
-        """Newton step of accelerations that `miss` the direct model, and of rates of `turning` positions."""
+        """Return the Newton step of accelerations with residual `miss`, and of rates of `turning` positions."""
         stiff, damped = self._apart(self._forces, miss)
         rhs = [self.c2 * stiff[k] + self.c1 * damped[k] for k in self.rest]
         x = np.zeros(self.form.size, dtype=object)
@@ -602,7 +602,7 @@ class StepMatrix:
         return change, turned
 
     def _apart(self, linear: Callable[[Array], tuple[Array, ...]], values: Array) -> list[Array]:
-        """Outcomes of a linear function with real coefficients, of real and imaginary parts one after the other."""
+        """Return results of a real linear function of real and imaginary parts."""
         if not isinstance(self.c2, ComplexPair):
             return list(linear(values))
         parts = [linear(np.array([getattr(complex_pair(value), word) for value in values])) for word in ("re", "im")]
@@ -617,24 +617,24 @@ class StepMatrix:
         return rates
 
     def _turned(self, free: Array) -> tuple[Array]:
-        """Rates of turning positions; the rates of their joints are free ones, or held."""
+        """Return rates of rotating positions; rates of their joints are free or fixed."""
         qd = np.zeros(self.form.robot.tree.n, dtype=object)
         qd[self.form.partition.independent] = self._independent(free)
         return (self.form.robot.tree.position_rates(self.state.at.q, qd)[self.turning],)
 
     def _forces(self, free: Array) -> tuple[Array, Array]:
-        """Along the unknowns, what stiffness and damping put against free rates."""
+        """Return the forces of stiffness and damping along the unknowns for free rates."""
         stiff, damped = self._elastic(SubstructureRates(self.form, self.state.at, self._independent(free)).qd)
         return stiff.f, damped.f
 
 
 def _matrix_or_forces(M: Array, strained: Array | None) -> tuple[Array, Array]:
-    """A matrix without forces, or the forces of rates without it."""
+    """Return a matrix without forces, or the forces of rates."""
     return (M, np.zeros(len(M))) if strained is None else (np.zeros(M.shape), M @ strained)
 
 
 def _elastic_loads(*arrays: Array) -> list[tuple[Array, Array]]:
-    """Matrices over elastic coordinates as those over ends and modes; behind bent coordinates, the forces of these."""
+    """Return matrices over elastic coordinates in ends and modes, or the forces of deformed coordinates."""
     if arrays[0].ndim == 1:
         bent, rates, *matrices = arrays
         return [(np.zeros((rates.shape[1],) * 2), rates.T @ (matrix @ bent)) for matrix in matrices]

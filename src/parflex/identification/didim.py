@@ -521,7 +521,7 @@ class PlantMembers:
         self.regressor, self.base = regressor, base
         self.by_file = np.array([unknown.value for unknown in regressor.unknowns])
         if not base.kept:
-            raise InputError("no motion of the motors tells a parameter", key="robot", value=regressor.robot.name,
+            raise InputError("no motion of the motors identifies a parameter", key="robot", value=regressor.robot.name,
                              hint="give a robot with bodies that move")  # fmt: skip
         first, other = self._robot(self.by_file), self._robot(self.by_file + self._off())
         self.rates = family_model(first, other, "state-rates")

@@ -195,8 +195,8 @@ class ExcitationSearch:
             self.soft = Regressor(robot, every, friction, float(2.0 ** np.round(np.log2(speed))))
         if self.regressor.spare:
             raise InputError(
-                "motors that are more than freedoms cannot move each for itself", key="robot", value=robot.name,
-                hint="use an actuation with as many motors as freedoms",
+                "redundant motors cannot move independently", key="robot", value=robot.name,
+                hint="use an actuation with as many motors as degrees of freedom",
             )  # fmt: skip
         self.base: BaseColumns = base_columns(self.regressor)
         self.sloped = DifferentiatedRows(self.soft, self.base.kept)

@@ -215,7 +215,7 @@ class _Cones:
             if otherwise is not None:
                 return otherwise
             raise InputError(
-                f"no robot that can be has these parameters (the solver says {solution.status})", key="physical",
+                f"no physically consistent robot has these parameters (solver: {solution.status})", key="physical",
                 hint="check signs, units and the file's masses",
             )  # fmt: skip
         return np.array(solution.x)

@@ -386,8 +386,8 @@ def refuse_unsuited(robot: Robot) -> None:
     here = Configuration(robot, robot.home)
     if robot.is_underactuated:
         raise InputError(
-            "the robot has fewer motors than freedoms, so that positions of the motors do not tell its motion",
-            key="robot", value=robot.name, hint="choose an actuation that drives every freedom",
+            "the robot is underactuated, so motor positions do not determine its motion",
+            key="robot", value=robot.name, hint="choose an actuation that drives every degree of freedom",
         )  # fmt: skip
     here.refuse_undefined_actuation()
     rows = [row for row in robot.closures.constraints if getattr(row, "lossy", False)]

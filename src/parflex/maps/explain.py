@@ -18,10 +18,10 @@ def map_method(robot: Robot) -> tuple[str, str]:
     try:
         if not robot.tree.elastic:  # rigid robots without springs are told without what compiles programs
             natural_frequencies(robot, None, 1)
-        from parflex.maps.batch import WORTH, Batch
+        from parflex.maps.batch import STEPS_FROM, Batch
         from parflex.maps.responses import read_responses
 
-        batch = Batch(robot, [], np.zeros((WORTH, 0)), read_responses(robot, ["frequency:1"]), LoadCase())
+        batch = Batch(robot, [], np.zeros((STEPS_FROM, 0)), read_responses(robot, ["frequency:1"]), LoadCase())
     except ParflexError as error:
         return "none", f"With its motors locked the robot has no natural frequency: {error.message}."
     if batch.models is None:

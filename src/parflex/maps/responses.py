@@ -27,7 +27,7 @@ from parflex.statics.stiffness import Deflection, Stiffness, deflection_at, defl
 
 Array = np.ndarray
 
-WORTH = 6  # rows from which programs take less time, compiled first, than rows one by one
+BATCH_FROM = 6  # rows from which programs take less time, compiled first, than rows one by one
 
 NEARLY = 0.9  # of the largest component: what is as large decides the sign of a shape
 

@@ -1,1 +1,1 @@
-"""Keys of the robot file as numbers of a robot: bind, differentiate, batch."""
+"""Treat keys of the robot file as numbers of a robot: bind, differentiate, batch."""

@@ -1,1 +1,1 @@
-"""Recursive algorithms over the tree: kinematics outwards, forces inwards."""
+"""Run recursive algorithms over the tree: kinematics outwards, forces inwards."""

@@ -1,4 +1,4 @@
-"""Newton-Euler, composite and articulated bodies, and the inertial-parameter regressor.
+"""Compute Newton-Euler forces, composite and articulated bodies, and the inertial-parameter regressor.
 
 The direct model of an open tree by articulated bodies takes operators in proportion to the number of links. A link with
 all bodies that it carries responds like a body to a force: f = I_A a + p_A, theory (23). The inertia is stored in 3 x 3
@@ -26,7 +26,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NewtonEuler(Record):
-    """`forces` along all rates, theory (8), and the wrench (f, m) that the parent puts on each link at its origin."""
+    """`forces` along all rates, theory (8), and the wrench (f, m) of the parent on each link at its origin."""
 
     forces: Array
     f: list[Array]
@@ -34,9 +34,9 @@ class NewtonEuler(Record):
 
 
 def newton_euler(tree: Tree, at: Pose, moving: Motion, external: Mapping[int, LinkWrench] | None = None) -> NewtonEuler:
-    """Wrenches of the links in this motion, theory (6); `external` ones act on links, at their origins and axes.
+    """Return wrenches of the links in this motion, theory (6); `external` wrenches act at origins of links.
 
-    Elements between two points act as such wrenches, theory (44).
+    Elements between two points act as wrenches, theory (44).
     """
     return propagate_inwards(tree, at, *link_wrenches(tree, at, moving, external))
 
@@ -44,7 +44,7 @@ def newton_euler(tree: Tree, at: Pose, moving: Motion, external: Mapping[int, Li
 def link_wrenches(
     tree: Tree, at: Pose, moving: Motion, external: Mapping[int, LinkWrench] | None = None
 ) -> tuple[list[Array], list[Array], list[Array]]:
-    """What each link needs for itself: force, moment and forces along its elastic coordinates."""
+    """Return the inertial force, moment and forces along elastic coordinates of each link."""
     needed: tuple[list[Array], list[Array], list[Array]] = ([], [], [])
     for j, link in enumerate(tree.links):
         e, ed, edd = at.q[link.e], moving.qd[link.e_v], moving.qdd[link.e_v]
@@ -58,7 +58,7 @@ def link_wrenches(
 def subtract_external(
     required: tuple[list[Array], list[Array], list[Array]], external: Mapping[int, LinkWrench]
 ) -> tuple[list[Array], list[Array], list[Array]]:
-    """What links need less what acts on them."""
+    """Return required wrenches less external wrenches."""
     f, m, elastic = (list(part) for part in required)
     for j, wrench in external.items():
         for part, acting in zip((f, m, elastic), wrench, strict=False):
@@ -67,7 +67,7 @@ def subtract_external(
 
 
 def propagate_inwards(tree: Tree, at: Pose, f: list[Array], m: list[Array], elastic: list[Array]) -> NewtonEuler:
-    """Wrenches that links need, and forces along their elastic coordinates, carried to the ground."""
+    """Propagate wrenches of links and forces along their elastic coordinates to the ground."""
     rows: list[Any] = [None] * len(tree.links)
     for j in reversed(range(len(tree.links))):
         link = tree.links[j]
@@ -85,13 +85,13 @@ def propagate_inwards(tree: Tree, at: Pose, f: list[Array], m: list[Array], elas
 
 
 def carry_wrenches(tree: Tree, at: Pose, external: Mapping[int, LinkWrench]) -> NewtonEuler:
-    """Wrenches in the joints of a tree without inertia, on whose links `external` wrenches act."""
+    """Return the joint wrenches of a tree without inertia under `external` wrenches on links."""
     zero, unbent = [np.zeros(3)] * len(tree.links), [np.zeros(link.body.size) for link in tree.links]
     return propagate_inwards(tree, at, *subtract_external((zero, zero, unbent), external))
 
 
 def joint_forces(tree: Tree, q: Array, qd: Array, qdd: Array) -> Array:
-    """Forces along the rates of joints: motor inertia, friction, springs, dampers, theory (7), stops, couplings."""
+    """Return forces of joints: motor inertia, friction, springs, dampers, theory (7), stops, couplings."""
     forces = np.zeros(tree.n, dtype=np.result_type(np.asarray(q).dtype, np.asarray(qd).dtype))
     for link in tree.links:
         if not link.joint.one_axis:
@@ -112,7 +112,7 @@ def joint_forces(tree: Tree, q: Array, qd: Array, qdd: Array) -> Array:
 
 
 def mass_matrix(tree: Tree, at: Pose) -> Array:
-    """M_tot of theory (8): inertia along all rates of the open tree, motor inertias included."""
+    """Return M_tot of theory (8): inertia along all rates of the open tree, motor inertias included."""
     if tree.elastic:
         return _summed(tree, at)
     composite: list[RigidBody] = [link.body.as_rigid() for link in tree.links]
@@ -142,7 +142,7 @@ def mass_matrix(tree: Tree, at: Pose) -> Array:
 
 
 def _summed(tree: Tree, at: Pose) -> Array:
-    """The same as a sum of J^T M J over bodies, for trees with elastic ones."""
+    """Return the mass matrix as a sum of J^T M J over bodies, for trees with elastic bodies."""
     M: Array = np.zeros((tree.n, tree.n), dtype=scalar_type(*at.rotation, *at.position))
     for link, rates in zip(tree.links, jacobians(tree, at), strict=True):
         J = body_rows(tree, link, rates)
@@ -153,12 +153,12 @@ def _summed(tree: Tree, at: Pose) -> Array:
 
 
 def body_rows(tree: Tree, link: Link, rates: tuple[Array, Array]) -> Array:
-    """Twist and elastic rates of the body of a link per rate of the tree, from those of the link: what it moves by."""
+    """Return twist and elastic rates of the body of a link per rate of the tree."""
     return np.concatenate([*rates, np.eye(tree.n)[link.e_v]])
 
 
 def articulated_accelerations(tree: Tree, at: Pose, qd: Any, tau: Array) -> Array:
-    """Accelerations along all rates under the forces `tau` along them."""
+    """Return accelerations along all rates under the forces `tau` along them."""
     zeros = np.zeros(tree.n)
     drift = motion(tree, at, qd, zeros)  # what the rates alone cause, without gravity
     tau = tau - joint_forces(tree, at.q, qd, zeros)
@@ -196,7 +196,7 @@ def articulated_accelerations(tree: Tree, at: Pose, qd: Any, tau: Array) -> Arra
 
 
 def _link_bias(tree: Tree, at: Pose, drift: Motion, j: int) -> tuple[Array, Array]:
-    """Accelerations of a link, in its axes, beyond those that its parent's acceleration carries to it."""
+    """Return the acceleration of a link, in its axes, without the part of its parent's acceleration."""
     link, k = tree.links[j], tree.links[j].parent
     if k == GROUND:
         return np.zeros(3), np.zeros(3)
@@ -206,12 +206,12 @@ def _link_bias(tree: Tree, at: Pose, drift: Motion, j: int) -> tuple[Array, Arra
 
 
 def _over(U: Array, D: Array) -> Array:
-    """U D^-1 for a symmetric positive D."""
+    """Return U D^-1 for a symmetric positive D."""
     return U / D[0, 0] if D.shape == (1, 1) else np.array([solve_positive(D, row) for row in U])
 
 
 def _hinge_accelerations(tree: Tree, at: Pose, hinges: list[Any]) -> Array:
-    """Accelerations along all rates, from the ground outwards."""
+    """Return accelerations along all rates, from the ground outwards."""
     a: list[Array] = []
     al: list[Array] = []
     rows = []
@@ -228,10 +228,10 @@ def _hinge_accelerations(tree: Tree, at: Pose, hinges: list[Any]) -> Array:
 
 
 def body_regressor(tree: Tree, at: Pose, moving: Motion, J: Array | None = None) -> Array:
-    """Forces along rates per unit of XX XY XZ YY YZ ZZ MX MY MZ M of each link, theory (65).
+    """Return forces along rates per unit of XX XY XZ YY YZ ZZ MX MY MZ M of each link, theory (65).
 
-    Rows are those of all rates, or of the independent ones of which J (n x m) gives all rates. `moving` stands on
-    ground that accelerates against gravity.
+    Rows are those of all rates, or of the independent rates for J (n x m). `moving` includes an acceleration of the
+    ground against gravity.
     """
     columns = []
     for j, (J_v, J_w) in enumerate(jacobians(tree, at)):
@@ -247,7 +247,7 @@ def body_regressor(tree: Tree, at: Pose, moving: Motion, J: Array | None = None)
 
 
 def _second_moments(U: Array) -> list[Array]:
-    """The axial part of U Sigma for units of XX, XY, XZ, YY, YZ, ZZ, theory (3)."""
+    """Return the axial part of U Sigma for units of XX, XY, XZ, YY, YZ, ZZ, theory (3)."""
     turn = [(U[2, 1] - U[1, 2]) / 2, (U[0, 2] - U[2, 0]) / 2, (U[1, 0] - U[0, 1]) / 2]  # angular acceleration
     mixed = [(U[2, 1] + U[1, 2]) / 2, (U[0, 2] + U[2, 0]) / 2, (U[1, 0] + U[0, 1]) / 2]  # products of rates
     return [

@@ -1,4 +1,4 @@
-"""Energies, forces between two points, and contact depths and rates, over any scalar.
+"""Compute energies, forces between two points, and contact depths and rates, over any scalar.
 
 A new kind of contact gets an entry in `contact_depths`, in the order in which `with_gates` numbers it.
 """
@@ -53,7 +53,7 @@ class Energies(Unpacked):
 
 
 def energies(tree: Tree, at: Pose, qd: Array, moving: Motion | None = None) -> Energies:
-    """Energies for all rates of the tree; `moving` is a motion with these rates, where one is known."""
+    """Return energies at all rates of the tree; `moving` is a motion with these rates, if known."""
     kinetic = kinetic_energy(tree, at, qd, moving)
     elastic: Any = 0.0
     gravity: Any = 0.0
@@ -74,7 +74,7 @@ def energies(tree: Tree, at: Pose, qd: Array, moving: Motion | None = None) -> E
 
 
 def kinetic_energy(tree: Tree, at: Pose, qd: Array, moving: Motion | None = None) -> Any:
-    """Kinetic energy for all rates of the tree, of bodies and of the inertia of motors."""
+    """Return the kinetic energy of bodies and motor inertias at all rates of the tree."""
     moving = moving or motion(tree, at, qd, np.zeros(tree.n))
     total: Any = 0.0
     for j, link in enumerate(tree.links):
@@ -86,7 +86,7 @@ def kinetic_energy(tree: Tree, at: Pose, qd: Array, moving: Motion | None = None
 
 
 class Line(NamedTuple):
-    """From the first place to the second in world axes, its length, and the rate of that in a motion."""
+    """A line from the first to the second place in world axes, its length, and its rate in a motion."""
 
     across: Array
     length: Any
@@ -94,7 +94,7 @@ class Line(NamedTuple):
 
 
 def line_between(at: Pose, ends: tuple[Place, Place], name: str, moving: Motion | None = None) -> Line:
-    """The line between two places; refused where they meet, as it has no direction there."""
+    """Return the line between two places; raise if they coincide."""
     across = at.of(ends[1])[1] - at.of(ends[0])[1]
     length = np.sqrt(across @ across)
     size = getattr(length, "value", length)
@@ -110,19 +110,19 @@ def line_between(at: Pose, ends: tuple[Place, Place], name: str, moving: Motion 
 
 
 def distance(at: Pose, ends: tuple[Place, Place]) -> Any:
-    """Between two places, which may meet."""
+    """Return the distance of two places, which may coincide."""
     across = at.of(ends[1])[1] - at.of(ends[0])[1]
     return np.sqrt(across @ across)
 
 
 def relative_velocity(at: Pose, ends: tuple[Place, Place], moving: Motion) -> Array:
-    """Velocity of the second place less that of the first, in world axes."""
+    """Return the velocity of the second place less that of the first, in world axes."""
     first, second = (at.of(end)[0] @ moving.of(end)[0] for end in ends)
     return second - first
 
 
 def line_wrench(at: Pose, element: PointElement, moving: Motion | None) -> Array:
-    """What acts on the first place, in world axes: towards the second where it is pulled."""
+    """Return the force on the first place in world axes, towards the second in tension."""
     ends = (element.first, element.second)
     if element.smooth_at_zero:
         return element.stiffness * (at.of(ends[1])[1] - at.of(ends[0])[1]) if element.acts else np.zeros(3)
@@ -131,9 +131,9 @@ def line_wrench(at: Pose, element: PointElement, moving: Motion | None) -> Array
 
 
 def wrench_on_link(at: Pose, place: Place, force: Array, moment: Array | None = None) -> LinkWrench:
-    """A world force and moment at a place as force and moment at the origin of its link, in its axes.
+    """Return a world force and moment at a place as a wrench at the origin of its link, in its axes.
 
-    At a place inside a body also as forces along the elastic coordinates: the transpose of how these move the place.
+    Places inside bodies also have forces along the elastic coordinates, by the transposed Jacobian of the place.
     """
     R = at.rotation[place.link]
     local, turn = R.T @ force, None if moment is None else R.T @ moment
@@ -148,7 +148,7 @@ def wrench_on_link(at: Pose, place: Place, force: Array, moment: Array | None = 
 
 
 def wrenches_on_ends(at: Pose, ends: tuple[Place, Place], force: Array) -> LinkWrenches:
-    """A force on the first place and its opposite on the second, as wrenches on links at their origins and axes."""
+    """Return a force on the first place and its opposite on the second as wrenches on links."""
     result: LinkWrenches = {}
     for end, sign in zip(ends, (1.0, -1.0), strict=True):
         if end.link != GROUND:
@@ -157,7 +157,7 @@ def wrenches_on_ends(at: Pose, ends: tuple[Place, Place], force: Array) -> LinkW
 
 
 def element_wrenches(tree: Tree, at: Pose, moving: Motion | None) -> LinkWrenches:
-    """What all elements put on the links; without a motion at rest."""
+    """Return the wrenches of all elements on the links; without a motion at zero velocity."""
     total: LinkWrenches = {}
     for element in tree.elements:
         if element.acts:
@@ -166,7 +166,7 @@ def element_wrenches(tree: Tree, at: Pose, moving: Motion | None) -> LinkWrenche
 
 
 def add_wrenches(total: LinkWrenches, added: Mapping[int, LinkWrench]) -> None:
-    """Add wrenches on links to others."""
+    """Add wrenches on links in place."""
     for link, wrench in added.items():
         old = total.get(link)
         if old is not None:
@@ -179,7 +179,7 @@ def add_wrenches(total: LinkWrenches, added: Mapping[int, LinkWrench]) -> None:
 
 
 def elements_energy(tree: Tree, at: Pose) -> Any:
-    """Energy stored in all elements."""
+    """Return the energy stored in all elements."""
     total: Any = 0.0
     for element in tree.elements:
         if element.acts and element.smooth_at_zero:
@@ -191,7 +191,7 @@ def elements_energy(tree: Tree, at: Pose) -> Any:
 
 
 def elements_damping_power(tree: Tree, at: Pose, moving: Motion) -> Any:
-    """Power that dampers between points take."""
+    """Return the power dissipated by dampers between points."""
     total: Any = 0.0
     for element in tree.elements:
         if element.acts and (element.damping != 0 or element.speed_curve is not None):
@@ -201,7 +201,7 @@ def elements_damping_power(tree: Tree, at: Pose, moving: Motion) -> Any:
 
 
 def contact_depths(tree: Tree, at: Pose, qd: Array) -> Iterator[tuple[Contact, Any, Any]]:
-    """Every contact with its depth and the rate of that, in the order of the gates."""
+    """Return every contact with its depth and rate, in gate order."""
     for link in tree.links:
         if link.terms.stop is not None:
             for side in link.terms.stop.sides(at.q[link.q.start], qd[link.v.start]):
@@ -218,5 +218,5 @@ def contact_depths(tree: Tree, at: Pose, qd: Array) -> Iterator[tuple[Contact, A
 
 
 def gate_values(tree: Tree, at: Pose, qd: Array) -> list[tuple[Any, Any]]:
-    """What each gate follows, and its rate."""
+    """Return the quantity that each gate follows, and its rate."""
     return [gap for contact, depth, rate in contact_depths(tree, at, qd) for gap in contact.gaps(depth, rate)]

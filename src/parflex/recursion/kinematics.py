@@ -1,4 +1,4 @@
-"""Poses, velocities, resolved accelerations and Jacobians of all links, from the base outwards.
+"""Compute poses, velocities, resolved accelerations and Jacobians of all links, from the base outwards.
 
 Twists are [v; w] at the origin of a link, in its own axes. Accelerations are those of the point, written in the axes
 of the link, not derivatives of components. The ground carries a_0 = -g for dynamics: then every `a` is the
@@ -24,7 +24,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pose(Record):
-    """Of each link: rotation and position in its parent and in the world; `turned`: the joint's part of it."""
+    """Rotation and position of each link in its parent and in the world; `turned` is the part of the joint."""
 
     q: Any
     turned: list[Array]
@@ -34,15 +34,15 @@ class Pose(Record):
     position: list[Array]
 
     def from_parent(self, tree: Tree, link: int, vector: Array) -> Array:
-        """A vector of the parent's axes in the axes of the link: first the constant rotation, then the joint's."""
+        """Return a vector of the parent's axes in link axes, by the constant rotation, then the joint's."""
         return self.turned[link].T @ (tree.links[link].rotation.T @ vector)
 
     def to_parent(self, tree: Tree, link: int, vector: Array) -> Array:
-        """A vector of the link's axes in those of its parent."""
+        """Return a vector of the link's axes in those of its parent."""
         return tree.links[link].rotation @ (self.turned[link] @ vector)
 
     def of(self, place: Place) -> tuple[Array, Array]:
-        """World rotation and position of a place."""
+        """Return world rotation and position of a place."""
         if place.link == GROUND:
             return place.rotation, place.position
         R, p = self.rotation[place.link], self.position[place.link]
@@ -52,14 +52,14 @@ class Pose(Record):
         return R @ place.rotation, p + R @ place.position
 
     def bent(self, inner: InnerNode) -> tuple[Array, Array]:
-        """Rotation and position of a node inside a body, in the axes of its link, theory (27)."""
+        """Return rotation and position of a node inside a body, in the axes of its link, theory (27)."""
         e = self.q[inner.e]
         return exponential(inner.node.Phi_r @ e), inner.node.r0 + inner.node.Phi_d @ e
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Motion(Record):
-    """Of each link: v, w, a, al and U = hat(al) + hat(w) hat(w) in its axes; `base`: acceleration of the ground."""
+    """v, w, a, al and U = hat(al) + hat(w) hat(w) of each link in its axes; `base`: acceleration of the ground."""
 
     v: list[Array]
     w: list[Array]
@@ -72,7 +72,7 @@ class Motion(Record):
     qdd: Any
 
     def of(self, place: Place) -> tuple[Array, Array, Array, Array]:
-        """v, w, a, al of a place, in its own axes."""
+        """Return v, w, a, al of a place, in its own axes."""
         if place.link == GROUND:
             zero = np.zeros(3)
             return zero, zero, place.rotation.T @ self.base, zero
@@ -84,7 +84,7 @@ class Motion(Record):
         return X @ (v + cross(w, r)), X @ w, X @ (a + U @ r), X @ al
 
     def _inside(self, j: int, inner: InnerNode) -> tuple[Array, Array, Array, Array]:
-        """v, w, a, al of a node inside the body of a link, in the axes of the node."""
+        """Return v, w, a, al of a node inside the body of a link, in the axes of the node."""
         node_rotation, r = self.at.bent(inner)
         bend = _node_motion(inner.node, self.at.q[inner.e], self.w[j], self.qd[inner.e_v], self.qdd[inner.e_v])
         v, a = self.v[j] + cross(self.w[j], r) + bend[0], self.a[j] + self.U[j] @ r + bend[2]
@@ -93,7 +93,7 @@ class Motion(Record):
 
 
 def pose(tree: Tree, q: Any) -> Pose:
-    """Where all links are."""
+    """Return the frames of all links."""
     result = Pose(q, [], [], [], [], [])
     parts = (result.turned, result.local_rotation, result.local_position, result.rotation, result.position)
     shares_calls = can_share_call(q)
@@ -113,12 +113,12 @@ def pose(tree: Tree, q: Any) -> Pose:
 
 
 def _bent(node: Node, e: Any) -> tuple[Array, Array]:
-    """How a node of a body turns and where it goes."""
+    """Return rotation and displacement of a node of a body."""
     return exponential(node.Phi_r @ e), node.Phi_d @ e
 
 
 def _beyond(node: Node, at: Pose, parent: int, e: Array, rotation: Array, position: Array) -> tuple[Array, ...]:
-    """What a pose holds of a link on a node of its parent, by a function that alike nodes share."""
+    """Return the pose of a link on a node of its parent, by a function that identical nodes share."""
 
     def placed(e: Array, R0: Array, p0: Array, R: Array, p: Array) -> tuple[Array, ...]:
         joint_rotation, d = _bent(node, e)
@@ -175,7 +175,7 @@ def _parallel(tree: Tree, j: int) -> bool:
 
 
 def _at_rest(tree: Tree, at: Pose, qd: Array, qdd: Array, base: Array) -> Motion:
-    """The same where nothing moves but the ground: no link turns, and all have its acceleration in their axes."""
+    """Return the motion at zero velocity and acceleration, with the acceleration of the ground in link axes."""
     zeros = [np.zeros(3)] * len(tree.links)
     result = Motion(zeros, zeros, [], zeros, [np.zeros((3, 3))] * len(tree.links), base, at, qd, qdd)
     for j, link in enumerate(tree.links):
@@ -184,7 +184,7 @@ def _at_rest(tree: Tree, at: Pose, qd: Array, qdd: Array, base: Array) -> Motion
 
 
 def _node_motion(node: Node, e: Any, w: Array, ed: Any, edd: Any) -> tuple[Array, Array, Array, Array]:
-    """What the bending of a body adds to v, w, a and al of its node, in the axes of the body."""
+    """Return the contribution of deformation to v, w, a and al of a node, in the axes of the body."""
     L = node.L(e)
     slide, turn = node.Phi_d @ ed, L @ (node.Phi_r @ ed)
     a = 2 * cross(w, slide) + node.Phi_d @ edd
@@ -193,7 +193,7 @@ def _node_motion(node: Node, e: Any, w: Array, ed: Any, edd: Any) -> tuple[Array
 
 
 def acceleration_matrix(w: Array, al: Array) -> Array:
-    """U = hat(al) + hat(w) hat(w): U r is the acceleration of a point fixed at r, less that of the origin."""
+    """Return U = hat(al) + hat(w) hat(w): U r is the acceleration of a fixed point r about the origin."""
     xx, yy, zz = w[0] * w[0], w[1] * w[1], w[2] * w[2]
     xy, xz, yz = w[0] * w[1], w[0] * w[2], w[1] * w[2]
     return np.array(
@@ -206,7 +206,7 @@ def acceleration_matrix(w: Array, al: Array) -> Array:
 
 
 class LinkJacobians(Sequence[tuple[Array, Array]]):
-    """J_v and J_w of each link over all rates, filled up with zeros when they are asked for: most are not."""
+    """J_v and J_w of each link over all rates, completed with zeros on request."""
 
     def __init__(self, n: int, link_columns: list[tuple[list[int], Array, Array]]) -> None:
         self.n, self.own = n, link_columns
@@ -228,9 +228,9 @@ class LinkJacobians(Sequence[tuple[Array, Array]]):
 
 
 def jacobians(tree: Tree, at: Pose, rates: Collection[int] | None = None) -> LinkJacobians:
-    """Of each link J_v and J_w (3 x n): its twist in its own axes is J qd, theory (4).
+    """Return J_v and J_w (3 x n) of each link: its twist in its own axes is J qd, theory (4).
 
-    Where `rates` are named, only their columns are asked for, and the others are zero.
+    With `rates`, only their columns are computed, and the others are zero.
     """
     requested = None if rates is None else set(rates.tolist() if isinstance(rates, np.ndarray) else rates)
     link_columns: list[tuple[list[int], Array, Array]] = []  # rates that move a link, and their columns alone
@@ -260,14 +260,14 @@ def jacobians(tree: Tree, at: Pose, rates: Collection[int] | None = None) -> Lin
 
 
 def _asked(rates: slice, requested: set[int] | None) -> tuple[list[int], list[int] | slice]:
-    """Those of some rates that are asked for, and where they stand among them: all of them need no copy."""
+    """Return the requested rates among some rates, and their positions, without a copy for all."""
     link_rates = range(rates.start, rates.stop)
     selected = list(link_rates) if requested is None else [k for k in link_rates if k in requested]
     return selected, slice(None) if len(selected) == len(link_rates) else [k - rates.start for k in selected]
 
 
 def place_jacobian(tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]], place: Place) -> tuple[Array, Array]:
-    """J_v and J_w of a place, in its own axes; `links` are those of the links."""
+    """Return J_v and J_w of a place, in its own axes, from the Jacobians `links`."""
     if place.link == GROUND:
         return np.zeros((3, tree.n)), np.zeros((3, tree.n))
     J_v, J_w = links[place.link]
@@ -280,7 +280,7 @@ def place_jacobian(tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]], p
 
 
 def _with(J: Array, columns: slice, part: Array) -> Array:
-    """A matrix with something added to some of its columns, over any scalar."""
+    """Return a matrix with a part added to some of its columns, over any scalar."""
     result = J.astype(np.result_type(J, part))
     result[:, columns] = result[:, columns] + part
     return result

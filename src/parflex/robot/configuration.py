@@ -118,14 +118,14 @@ class Configuration(Answer):
         return self.reduction.accelerations(self.robot.closures, self.at, qd_tot, zero_accelerations)
 
     def frame_rows(self, frame: str) -> Array:
-        """Return the world twist (m/s, rad/s) of a frame per unit of all rates, 6 x n."""
+        """Return the world twist (m/s, rad/s) of `frame` per unit of all rates, 6 x n."""
         place = self.robot.tree.place(frame)
         R, _ = self.at.of(place)
         J_v, J_w = place_jacobian(self.robot.tree, self.at, self.link_jacobians, place)
         return np.concatenate([R @ J_v, R @ J_w])
 
     def frame_acceleration(self, frame: str, moving: Motion) -> Array:
-        """Return the world acceleration (m/s^2, rad/s^2) of a frame in the motion `moving` of all links."""
+        """Return the world acceleration (m/s^2, rad/s^2) of `frame` in the motion `moving` of all links."""
         place = self.robot.tree.place(frame)
         R, _ = self.at.of(place)
         _, _, a, al = moving.of(place)

@@ -347,7 +347,7 @@ def joints_of_pose(rigid: Robot, frame: str, desired: FrameMotion, near: Array, 
         direction = zip(WORDS, map(float, desired.rotation[:, 2]), strict=True)
         return _led(rigid, place | {f"{frame}.{word}": value for word, value in direction}, desired, near)
     if desired.turn == "whole" and (loose or not turns):
-        text = f"'{frame}' cannot have every rotation: its turn has fewer freedoms"
+        text = f"'{frame}' cannot have every rotation: its rotation has fewer degrees of freedom"
         hint = "give the direction of its z axis, or its place alone"
         raise InputError(text, key="orientation", value=frame, hint=hint)
     if loose or (desired.rotation is None and rigid.pose_finder.leaves_free(place)):

@@ -102,7 +102,7 @@ def redundant_case(case: Any, words: Mapping[str, Any]) -> Any:
         return replace(case, robot=spare.driven, motion=case.motion.selected(driving), given=given, spare=spare)
     for key, value in words.items():
         if is_specified(value):
-            text = f"'{key}' has an effect where more motors than freedoms follow a motion{DRIVEN[case.prescribed]}"
+            text = f"'{key}' has an effect only if redundant motors follow a motion{DRIVEN[case.prescribed]}"
             hint = f"leave it out, or {'drive the motors' if case.prescribed == 'platform' else 'give a motion'}"
             raise InputError(text, key=key, value=short_text(value), hint=hint)
     return case
@@ -136,8 +136,10 @@ def with_driving_motors(
         share, t, k = worst
         unit = "m" if np.any(robot.tree.links[robot.tree.link_of_rate[motors[k]]].joint.S_v) else "rad"
         freedoms, off_by = len(motors) - actuation_redundancy(robot), f"{share * units[motors[k]]:.4g} {unit}"
-        text = f"the motions of the {len(motors)} motors do not fit the {freedoms} freedoms: at t = {t:.4g} s the "
-        text += f"nearest pose leaves '{motion.names[k]}' off by {off_by}"
+        text = (
+            f"the motions of the {len(motors)} motors do not fit the {freedoms} degrees of freedom: at t = {t:.4g} s "
+        )
+        text += f"the nearest pose leaves '{motion.names[k]}' off by {off_by}"
         hint = "give motions that the robot can have, e.g. along a path of its end effector"
         raise InputError(text, key="motion", value=motion.names[k], hint=hint)
     chosen = _best(np.array(rows))

@@ -167,7 +167,7 @@ def _loose(rigid: Robot, limits: MotorLimits) -> list[Diagnostic]:
     """Return a diagnostic for cables of redundant robots, whose tension is checked with limits of efforts only."""
     if not (is_redundant(rigid) and driven_cables(rigid)) or np.isfinite(limits.high).any():
         return []
-    text = "without effort_limit, spare motors are not asked whether they can keep the cables taut on this motion"
+    text = "without effort_limit, redundant motors are not checked to keep the cables taut in this motion"
     return [Diagnostic("unchecked-cables", text)]
 
 
@@ -664,7 +664,7 @@ def rows_along(robot: Robot, places: PathPlaces, limits: MotorLimits, speeds: Ar
         if spare and not bounded.all():
             free = motors[int(np.argmin(bounded.all(axis=0)))]
             raise InputError(
-                f"'{free}' has no effort limit, and there are more motors than freedoms", key="effort_limit",
+                f"'{free}' has no effort limit, and motors are redundant", key="effort_limit",
                 value=free, hint="give every motor a lowest and a highest effort",
             )  # fmt: skip
         rows, names = _effort_rows(efforts, actuation, limits, motors, winding)
@@ -824,7 +824,7 @@ def winding_motors(here: Configuration) -> Winding:
     if bad.any():
         name = cable_names(robot)[int(np.argmax(bad))]
         raise InputError(
-            f"with spare motors the cable '{name}' is not wound by a motor of its own, so that its tension is not "
+            f"with redundant motors the cable '{name}' is not wound by a motor of its own, so that its tension is not "
             "known in time-optimal motions",
             key="element", value=name, hint="use another law",
         )  # fmt: skip

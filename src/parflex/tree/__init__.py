@@ -1,1 +1,1 @@
-"""From a description to a numbered tree of links with joints, places and force elements."""
+"""Turn a description into a numbered tree of links with joints, places and force elements."""

@@ -100,9 +100,9 @@ class _Builder:
         return replace(tree, springs=tuple(coupled_spring(coupling, tree.links) for coupling in elastic))
 
     def _flexible_body(self, entry: schema.Frame | schema.PlatformTable, free: bool) -> tuple[Body, str | None]:
-        """A body given by modes or matrices, and the node at which it is held if it is one of several.
+        """Return a modal body or superelement, and the name of its clamped node if it has several.
 
-        Where a body is held, at its frame, no mode may move it.
+        No mode may move the body at the frame or node where it is clamped.
         """
         if entry.superelement is not None:
             return read_superelement(self.robot, entry.name, entry.superelement, free)
@@ -112,13 +112,13 @@ class _Builder:
             return body, None
         origin_nodes = [n for n in body.nodes.values() if np.linalg.norm(n.r0) < SAME_PLACE * self._extent(body)]
         clamped = any(not n.Phi_d.any() and n.turns and not n.Phi_r.any() for n in origin_nodes)
-        message, key = "the modes move the body at its own frame", f"frame '{entry.name}': modal.file"
+        message, key = "the modes move the body at the origin of its frame", f"frame '{entry.name}': modal.file"
         hint = "give modes of the body clamped at the origin of its frame, with a node there"
         refuse(not clamped, message, key, entry.modal.file, hint)
         return body, None
 
     def _parent(self, entry: schema.Frame | schema.Point) -> Place | None:
-        """Where an entry is mounted, if that is there already; a point may be anywhere inside a flexible body."""
+        """Return the place on which an entry is mounted, if it exists; a point may be inside a flexible body."""
         if isinstance(entry, schema.Frame):
             location = self.places.get(entry.parent)
             if location is not None and location.inner is not None:
@@ -187,7 +187,7 @@ class _Builder:
         self._add_link(frame.name, location, joint, body, start, joint_terms(frame), frame, leg=frame.name)
 
     def _add_beam(self, frame: schema.Frame, spec: schema.Beam, location: Place, rigid: RigidBody) -> None:
-        """The elements of a beam in series: each but the first sits on the node at the end of the one before."""
+        """Add the elements of a beam in series, each after the first on the node of the previous element."""
         wrong, message = frame.joint in ("universal", "cylindrical"), "a beam needs a joint with one axis or none"
         refuse(wrong, message, f"frame '{frame.name}': beam", None, "add a frame for it")
         attachments = self.mounts.get(frame.name, ()), self.pulls.get(frame.name, ())
@@ -205,7 +205,7 @@ class _Builder:
             self._name_inner_nodes(mesh, spec.elements, nodes)
 
     def _parts(self, name: str, spec: schema.Beam, mesh: BeamMesh) -> tuple[list[int], list[Body]]:
-        """Numbers of the nodes along a beam, and the body before each: elements, or reduced from tie to tie."""
+        """Return the nodes along a beam, and the body before each: elements, or a reduced body from tie to tie."""
         last = len(mesh.names) - 1
         if spec.reduce is None:
             counts = mesh.counts()
@@ -221,7 +221,7 @@ class _Builder:
         return ends[1:], bodies
 
     def _name_inner_nodes(self, mesh: BeamMesh, elements: int, nodes: dict[int, Place]) -> None:
-        """Nodes of a reduced beam at which nothing acts have their names as places inside it."""
+        """Name the unloaded nodes of a reduced beam as places inside it."""
         ends = sorted(nodes)
         for number, share in enumerate(mesh.shares):
             if number not in nodes and (share * elements).denominator == 1:
@@ -234,9 +234,10 @@ class _Builder:
                 self.places[mesh.names[number]] = place_on_node(link, self.links[link], inside.node(repr(xi)))
 
     def _add_nodes(self, name: str, body: Body, root: str | None) -> None:
-        """A massless link on every interface node of a body given by modes; where it is held, that is its frame.
+        """Add a massless link on every interface node of a modal body; the clamped node is its frame.
 
-        Also on nodes that the file mounts something on; one that is not there is refused where it is named.
+        Nodes on which the file mounts something are added too; unknown nodes are refused with the key that
+        names them.
         """
         carrier = len(self.links) - 1
         self.nodes[carrier] = {}
@@ -261,7 +262,7 @@ class _Builder:
         return max((float(np.linalg.norm(node.r0)) for node in body.nodes.values()), default=0.0) or 1.0
 
     def _on_node(self, location: Place, entry: schema.Frame | schema.Point) -> Place:
-        """Whatever is mounted on a body given by modes sits on one of its nodes."""
+        """Return a place on a modal body as a place on one of its nodes."""
         if location.link not in self.nodes or location.inner is not None or location.link in self.roots:
             return location  # what sits on the frame of a super-element sits on the node that is held there
         kind = "point" if isinstance(entry, schema.Point) else "frame"
@@ -278,22 +279,22 @@ class _Builder:
         refuse(far, message, f"{kind} '{entry.name}'", value, hint)
         node_link = self.nodes[location.link][str(nearest)]
         fixed = kind == "frame" and not self.links[node_link].node.turns  # type: ignore[union-attr]
-        hint = "give them in the modal data; only a spherical closure is possible there"
+        hint = "give them in the modal data; only a spherical closure is possible without them"
         message = f"the rotations of the node '{nearest}' are not known"
         refuse(fixed, message, f"frame '{entry.name}': parent", nearest, hint)
         return Place(node_link, location.rotation, np.zeros(3))
 
     def _check_in_plane(self, frame: schema.Frame, location: Place) -> None:
-        """Axes of revolute joints stand on the plane, those of prismatic joints lie in it, whatever the pose."""
+        """Raise unless revolute axes are normal to the plane and prismatic axes in it, at any pose."""
         normal = (self._neutral_rotation(location.link) @ location.rotation)[2, 2]
         slides = frame.joint == "prismatic"
         wrong = abs(normal) > 1e-9 if slides else abs(abs(normal) - 1) > 1e-9
-        message = f"the z axis of a {frame.joint} joint is to {'lie in' if slides else 'be normal to'} the plane"
+        message = f"the z axis of a {frame.joint} joint must {'lie in' if slides else 'be normal to'} the plane"
         key, hint = f"frame '{frame.name}': ", 'correct the placement, or use motion = "spatial"'
         refuse(wrong, message, key + ("mdh" if frame.mdh else "place"), None, hint)
 
     def _neutral_rotation(self, link: int) -> Array:
-        """World rotation of a link with all joints at zero; in the plane, poses differ from it by turns about z."""
+        """Return the world rotation of a link with all joints at zero; planar poses add rotations about z."""
         rotation = np.eye(3)
         while link != GROUND:
             rotation = self.links[link].rotation @ rotation
@@ -324,12 +325,12 @@ def _moves(frame: schema.Frame) -> bool:
 
 
 def build_tree(robot: schema.RobotFile, refine: int = 1, nodes: Collection[str] = ()) -> Tree:
-    """The tree of a checked description; each element of a beam is cut into `refine`, then divided at `nodes`."""
+    """Return the tree of a checked description; each beam element is divided into `refine`, then at `nodes`."""
     return _Builder(robot, refine, nodes).build()
 
 
 def read_body(inertia: schema.Inertia, point_masses: tuple[schema.PointMass, ...] = ()) -> RigidBody:
-    """The body of a frame with its point masses."""
+    """Return the body of a frame with its point masses."""
     if inertia.mass is not None:
         body = RigidBody.from_centre(inertia.mass, inertia.centre, schema.central_matrix(inertia.about_centre))
     else:
@@ -341,7 +342,7 @@ def read_body(inertia: schema.Inertia, point_masses: tuple[schema.PointMass, ...
 
 
 def joint_terms(frame: schema.Frame) -> JointTerms:
-    """What acts in the joint of a frame; friction by direction as its mean and what is above it forwards."""
+    """Return the terms of the joint of a frame; directional friction as mean and difference."""
     spring, friction = frame.spring, frame.friction
     viscous, coulomb = friction.viscous + frame.inertia.FV, friction.coulomb + frame.inertia.FS
     (viscous, more_viscous), (coulomb, more_coulomb) = (
@@ -363,12 +364,12 @@ def joint_terms(frame: schema.Frame) -> JointTerms:
 
 
 def _mean_and_asymmetry(forward: Any, backward: Any | None) -> tuple[Any, Any]:
-    """The mean of a number for positive and for negative rates, and by how much the first is above it."""
+    """Return the mean of a number for positive and negative rates, and the deviation of the first."""
     return (forward, 0.0) if backward is None else ((forward + backward) / 2, (forward - backward) / 2)
 
 
 def check_ends(robot: schema.RobotFile, places: Mapping[str, Place], links: Sequence[Link]) -> None:
-    """All that the file names is there, and nothing that needs a link of its own lies inside a body."""
+    """Raise unless all named frames exist, and frames that need a link are not inside a body."""
     for name in (robot.end_effector, *(motion.frame for motion in robot.motions.values())):
         if name is not None and place_named(name, "end_effector", places, links) is None:
             refuse_unknown(name, places, "node", "end_effector")
@@ -382,7 +383,7 @@ def check_ends(robot: schema.RobotFile, places: Mapping[str, Place], links: Sequ
 
 
 def _check_closure(closure: schema.Closure, places: Mapping[str, Place], links: Sequence[Link]) -> None:
-    """Both ends exist, on two bodies, and those on nodes without rotations are balls."""
+    """Raise unless both ends exist on two bodies; nodes without rotations need ball joints."""
     key = f"closure '{closure.name or '~'.join(closure.between)}'"
     for end in closure.between:
         refuse_unknown(end, places, "node", f"{key}: between")
@@ -404,7 +405,7 @@ def _check_closure(closure: schema.Closure, places: Mapping[str, Place], links: 
 class BeamMesh:
     """Nodes of a beam from root to tip, as shares of its length and by name.
 
-    `tied` are those at places where something acts, by place; `acting` also those hardly beside such a place.
+    `tied` are the nodes at places with loads, by place; `acting` includes nodes very near to such places.
     """
 
     shares: tuple[Fraction, ...]
@@ -413,7 +414,7 @@ class BeamMesh:
     acting: frozenset[int]
 
     def counts(self) -> list[int | float]:
-        """Of each element how many of its length the whole beam has."""
+        """Return for each element the number of such elements in the whole beam."""
         counts = [1 / (b - a) for a, b in pairwise(self.shares)]
         return [int(count) if count.denominator == 1 else float(count) for count in counts]
 
@@ -426,10 +427,10 @@ def beam_mesh(
     pulled: Collection[str],
     more: Collection[str] = (),
 ) -> BeamMesh:
-    """Of a beam that something is mounted on and pulled at, at places of it; elements are cut into `refine`.
+    """Return the mesh of a beam with mounted and pulled places; elements are divided into `refine`.
 
-    Equal elements are kept for what is mounted as long as they are few; else a node divides the element that is there.
-    Nodes at the places `more` are added last, under names such as `BEAM@0.37`: no other node moves.
+    Mounted places subdivide all elements equally while the number stays small; otherwise a node divides one
+    element. Nodes at the places `more` are added last, under names such as `BEAM@0.37`, and move no other node.
     """
     places = {
         where: Fraction(repr(s)) for where in (*mounted, *pulled) if (s := position_along_beam(where)) is not None
@@ -450,7 +451,7 @@ def beam_mesh(
 
 
 def _equal_parts(elements: int, places: Iterable[Fraction]) -> int:
-    """Into how many equal parts each element is cut so that places are nodes; 1 where that would be too many."""
+    """Return the number of equal parts of each element with nodes at the places; 1 if that is too many."""
     for parts in range(1, max(MAX_BEAM_ELEMENTS // elements, 1) + 1):
         along = [s * elements * parts for s in places]
         if all(abs(x - round(x)) < SAME_NODE * elements * parts for x in along):
@@ -459,13 +460,13 @@ def _equal_parts(elements: int, places: Iterable[Fraction]) -> int:
 
 
 def _add_node(shares: list[Fraction], s: Fraction, mounted: str | None, element: Fraction) -> None:
-    """Put a node at a place, if none is there; where that is hardly beside one, what pulls may stay there."""
+    """Add a node at a place without one; very near to a node, only mounted places need their own."""
     gap = abs(shares[_nearest(shares, s)] - s)
     if gap >= max(SHORT * element, SAME_NODE):
         shares.insert(bisect_left(shares, s), s)
     elif gap >= SAME_NODE and mounted is not None:
         message = f"something is mounted on '{mounted}', {float(gap / element):.2g} elements from a node: "
-        message += "one as short as that would be stiffer than numbers can tell"
+        message += "such a short element is too stiff for floating point"
         hint = f"mount it on the node, at {float(shares[_nearest(shares, s)]):.6g}, or take fewer elements"
         refuse(True, message, f"frame '{mounted.partition('@')[0]}': beam.elements", mounted, hint)
 
@@ -475,7 +476,7 @@ def _nearest(shares: list[Fraction], s: Fraction) -> int:
 
 
 def _names(beam: str, shares: list[Fraction], elements: int) -> list[str]:
-    """BEAM.2 is the second node of the file, BEAM.2.1 the first behind it."""
+    """Return node names: BEAM.2 is the second node of the file, BEAM.2.1 the first after it."""
     names, subindex = [beam], 0
     for s in shares[1:-1]:
         element = s * elements
@@ -485,7 +486,7 @@ def _names(beam: str, shares: list[Fraction], elements: int) -> list[str]:
 
 
 def mounted_names(robot: schema.RobotFile) -> dict[str, None]:
-    """Names of what the file mounts or closes something on, or measures the robot by."""
+    """Return the names of places with frames, closures or the end effector."""
     ties = [closure.between for closure in robot.closure]
     ties += [element.between for element in robot.element if element.kind == "rod" or element.measured]
     names = [*(frame.parent for frame in robot.frame), *(end for between in ties for end in between)]
@@ -493,7 +494,7 @@ def mounted_names(robot: schema.RobotFile) -> dict[str, None]:
 
 
 def pulled_names(robot: schema.RobotFile) -> dict[str, None]:
-    """Names of nodes and places of beams at which elements pull, by points there too."""
+    """Return the names of nodes and places of beams on which elements act, also through points."""
     beams = {frame.name for frame in robot.frame if frame.beam is not None}
     points = {point.name: point.frame for point in robot.point}
     pulling = [element for element in robot.element if element.kind != "rod" and not element.measured]

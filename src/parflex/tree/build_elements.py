@@ -32,7 +32,7 @@ MIN_START_DISTANCE = 1e-9  # m, between points that are one
 
 
 def read_material(table: schema.MaterialTable) -> Material:
-    """Moduli and density; the shear modulus from Poisson's ratio if it is not given."""
+    """Return moduli and density; the default shear modulus follows from Poisson's ratio."""
     shear = table.shear_modulus
     if shear is None:
         shear = table.elastic_modulus / (2 * (1 + (POISSON if table.poisson_ratio is None else table.poisson_ratio)))
@@ -40,14 +40,14 @@ def read_material(table: schema.MaterialTable) -> Material:
 
 
 def read_section(table: schema.SectionTable, shear_coefficient: float | None = None) -> Section:
-    """Area and moments of a section; `shear_coefficient` takes the place of its own ones."""
+    """Return area and moments of a section; `shear_coefficient` overrides those of the section."""
     sizes = {key: getattr(table, key) for key in SECTION_KEYS[table.shape]}
     section = sections.SHAPES[table.shape](**sizes)
     return section if shear_coefficient is None else replace(section, ky=shear_coefficient, kz=shear_coefficient)
 
 
 def read_element(robot: schema.RobotFile, name: str, spec: schema.Beam, count: float) -> ElasticBody:
-    """One element of the beam of a frame, which has so many of its length."""
+    """Return one of `count` equal elements of the beam of a frame."""
     element = _checked_element(robot, name, spec, spec.length / count)
     body = beam(element, _is_linear(robot, spec))
     body = with_damping(body, *_damping(spec, element)) if spec.damping is not None else body
@@ -55,13 +55,13 @@ def read_element(robot: schema.RobotFile, name: str, spec: schema.Beam, count: f
 
 
 def _as_in_file(body: Any, robot: schema.RobotFile) -> Any:
-    """The body with the strain and the rotations that the file asks of all bodies."""
+    """Return the body with the strain and rotations that the file states for all bodies."""
     body = body if robot.axial == "mean" or body.by_tip else body.with_linear_strain()
     return body if robot.rotations == "consistent" else with_small_rotations(body)
 
 
 def read_reduced(robot: schema.RobotFile, name: str, spec: schema.Beam, elements: int, fraction: float) -> ElasticBody:
-    """A part of the beam of a frame, given as share of its length, as one body in place of so many elements."""
+    """Return a fraction of the beam of a frame as one reduced body in place of `elements` elements."""
     from parflex.bodies.reduced_beam import reduced_beam
 
     whole = _checked_element(robot, name, spec, spec.length * fraction)
@@ -80,7 +80,7 @@ def read_reduced(robot: schema.RobotFile, name: str, spec: schema.Beam, elements
 
 
 def _checked_element(robot: schema.RobotFile, name: str, spec: schema.Beam, length: float) -> BeamElement:
-    """An element of the beam of a frame, of that length."""
+    """Return an element of this length of the beam of a frame, after checks."""
     element = element_parts(robot, spec, length)
     hint, key = 'swap y and z, or use model = "spatial"', f"frame '{name}': beam.roll"
     refuse(spec.roll and element.planar, "a planar beam cannot be rolled", key, spec.roll, hint)
@@ -92,7 +92,7 @@ def _is_linear(robot: schema.RobotFile, spec: schema.Beam) -> bool:
 
 
 def _damping(spec: schema.Beam, element: BeamElement) -> tuple[float, float]:
-    """Factors of mass and stiffness."""
+    """Return the mass and stiffness factors of damping."""
     if spec.damping is None:
         return 0.0, 0.0
     if spec.damping.ratio:
@@ -102,7 +102,7 @@ def _damping(spec: schema.Beam, element: BeamElement) -> tuple[float, float]:
 
 
 def element_parts(robot: schema.RobotFile, spec: schema.Beam, length: float) -> BeamElement:
-    """An element of a beam as the file describes it."""
+    """Return an element of a beam as the file describes it."""
     table = robot.sections[spec.section]
     fibres = sections.fibres_of(table.shape, {key: getattr(table, key) for key in SECTION_KEYS[table.shape]})
     planar = (spec.model or robot.motion) == "planar"
@@ -111,7 +111,7 @@ def element_parts(robot: schema.RobotFile, spec: schema.Beam, length: float) -> 
 
 
 def read_modal(robot: schema.RobotFile, name: str, spec: schema.Modal) -> Body:
-    """The body of a frame given by modes."""
+    """Return the modal body of a frame."""
     from parflex.bodies.modal import load_modal  # kinds of bodies that few robots have are read when they do
 
     owner = "platform" if robot.platform is not None and robot.platform.name == name else f"frame '{name}'"
@@ -133,7 +133,7 @@ def read_modal(robot: schema.RobotFile, name: str, spec: schema.Modal) -> Body:
 
 
 def _modal_body(data: ModalData, spec: schema.Modal) -> ElasticBody:
-    """The body with the modal stiffnesses and the damping ratio of the file; in many designs these differ alone."""
+    """Return the body with modal stiffnesses and damping ratio of the file, cached without these."""
     from parflex.bodies.modal import modal_body, with_values
 
     values = [*(spec.stiffness or ()), spec.damping]
@@ -144,7 +144,7 @@ def _modal_body(data: ModalData, spec: schema.Modal) -> ElasticBody:
     first = None if k is None else [x.nominal if is_varied(x) else x for x in k]
     body = modal_body(with_values(data, first, ratio.nominal if is_varied(ratio) else ratio))
     if data.geometric is not None:
-        raise VariedNumberError("the stress of a mode goes with its stiffness")
+        raise VariedNumberError("the geometric stiffness of a mode depends on its stiffness")
     stiffness = np.array(data.modal_stiffnesses if k is None else k, dtype=object)
     ratios = data.damping_ratios if ratio is None else [ratio] * data.count
     damping = [2 * r * np.sqrt(x * m) for r, x, m in zip(ratios, stiffness, data.modal_masses, strict=True)]
@@ -154,7 +154,7 @@ def _modal_body(data: ModalData, spec: schema.Modal) -> ElasticBody:
 def read_superelement(
     robot: schema.RobotFile, name: str, spec: schema.Superelement, free: bool
 ) -> tuple[Body, str | None]:
-    """The body of a frame given by reduced matrices, and the node at which its frame holds it."""
+    """Return the superelement of a frame, and the node at which the frame clamps it."""
     from parflex.bodies.matrix_files import load_matrices
     from parflex.bodies.superelement import super_element, superelement_body
     from parflex.bodies.superelement_matrices import in_si_units
@@ -164,7 +164,7 @@ def read_superelement(
     damping: Any = spec.damping
     if isinstance(damping, Damping):
         hint = "write damping = 0.01 for a ratio of all modes, or { mass, stiffness }"
-        refuse(damping.ratio, "a ratio stands in a table", f"{key}.damping.ratio", None, hint)
+        refuse(damping.ratio, "a damping ratio must be a number, not a table", f"{key}.damping.ratio", None, hint)
         damping = (damping.mass, damping.stiffness)
     root = spec.root or (None if free else next(iter(spec.nodes)))
     files: Any = spec.file
@@ -187,7 +187,7 @@ def read_superelement(
 
 
 def with_elements(tree: Tree, robot: schema.RobotFile) -> Tree:
-    """The tree with the elements of the file: those that push or pull, and the coordinates of struts."""
+    """Return the tree with the elements of the file: force elements, and coordinates of struts."""
     if not robot.element:
         return tree
     for element in robot.element:
@@ -198,7 +198,7 @@ def with_elements(tree: Tree, robot: schema.RobotFile) -> Tree:
 
 
 def start_distance(tree: Tree, element: ElementTable) -> Any:
-    """How far the ends of an element are apart where all joints stand at their starts."""
+    """Return the distance between the ends of an element at the start values of all joints."""
     frames: dict[int, tuple[Array, Array]] = {GROUND: (np.eye(3), np.zeros(3))}
     for j, link in enumerate(tree.links):
         joint_rotation, d = (np.eye(3), np.zeros(3)) if link.node is not None else link.joint.transform(link.start)
@@ -214,7 +214,7 @@ def start_distance(tree: Tree, element: ElementTable) -> Any:
 
 
 def _check_ends(tree: Tree, element: ElementTable) -> None:
-    """Both ends exist and are on two bodies."""
+    """Raise unless both ends exist and are on two bodies."""
     key, ends = f"element '{element.name}': between", "'{}' and '{}'".format(*element.between)
     for end in element.between:
         if place_named(end, key, tree.places, tree.links) is None:
@@ -224,22 +224,22 @@ def _check_ends(tree: Tree, element: ElementTable) -> None:
     first, second = (tree.places[end] for end in element.between)
     same, value = first.link == second.link and first.inner is None and second.inner is None, element.between[1]
     body = "the ground" if first.link == GROUND else f"the body '{tree.links[first.link].name}'"
-    refuse(same, f"{ends} are both on {body}, where an element does nothing", key, value, "name points on two bodies")
+    refuse(same, f"{ends} are both on {body}, where an element has no effect", key, value, "name points on two bodies")
     smooth = element.kind == "spring" and element.rest == 0 and not element.damping
     meeting = not smooth and start_distance(tree, element) <= MIN_START_DISTANCE
     hint = "give starts at which they are apart, or other points"
-    refuse(meeting, f"{ends} meet at the start, where no line joins them", key, value, hint)
+    refuse(meeting, f"{ends} coincide at the start, so the element has no direction", key, value, hint)
 
 
 def inner_point_error(key: str, name: str) -> RobotFileError:
-    """What is said of a point between the nodes of a body that is to carry more than forces."""
+    """Return the error for a point between nodes of a body on which more than forces would act."""
     hint = "name the place itself, as in BEAM@0.5, which becomes a node of the beam"
     message = f"nothing can be mounted on '{name}', which is a point inside a body"
     return RobotFileError(message, key=key, value=name, hint=hint)
 
 
 def place_named(name: str, key: str, places: Mapping[str, Place], links: Sequence[Link]) -> Place | None:
-    """A place by name, inside bodies too."""
+    """Return a place by name, also inside bodies."""
     try:
         return NamedPlaces(places, links).get(name)
     except InputError as error:
@@ -255,7 +255,7 @@ def _force(tree: Tree, element: ElementTable) -> PointElement:
 
 
 def _with_struts(tree: Tree, robot: schema.RobotFile, struts: list[ElementTable]) -> Tree:
-    """The tree with a massless slide on the ground for each strut; a row of the closures makes it the length."""
+    """Return the tree with a massless prismatic joint per strut, which a closure row sets to the length."""
     links = list(tree.links)
     for strut in struts:
         start, joint = np.array([start_distance(tree, strut)]), joints.JOINTS["prismatic"]()

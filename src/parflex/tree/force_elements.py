@@ -1,4 +1,4 @@
-"""Force elements: springs, cables, contacts, joint stops, joint friction and gear losses.
+"""Define force elements: springs, cables, contacts, joint stops, joint friction and gear losses.
 
 A contact is a spring and a damper that push while a depth is positive and never pull. In a run, gates of value 1 or 0
 switch the contacts, so that forces stay smooth within a step; the step ends where a gap changes its sign, and the gate
@@ -33,7 +33,7 @@ LOWER, UPPER = "lower", "upper"
 
 
 class Gates:
-    """Numbers or symbols of all gates of a robot while a program is traced; None: states say which contacts push."""
+    """Numbers or symbols of all gates of a robot in a traced program; without gates the state decides on contacts."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -42,25 +42,25 @@ class Gates:
 
 @dataclass(frozen=True, kw_only=True)
 class Gated:
-    """A force whose case is told by gates of a run: the first of its own, and all of them."""
+    """A force whose case depends on gates of a run: the number of its first gate, and all gates."""
 
     gate: int = -1
     gates: Gates | None = field(default=None, compare=False)
 
     @property
     def is_gated(self) -> bool:
-        """Whether gates, and not the state, tell its case."""
+        """Whether gates decide its case instead of the state."""
         return self.gates is not None and self.gates.values is not None
 
     def input(self, number: int = 0) -> Any:
-        """The value of one of its gates."""
+        """Return the value of one of its gates."""
         assert self.gates is not None
         return self.gates.values[self.gate + number]
 
 
 @dataclass(frozen=True)
 class JointTerms:
-    """What acts in the row of a joint with one axis."""
+    """Terms in the row of a joint with one axis: motor, friction, spring, damper and stop."""
 
     motor_inertia: float = 0.0
     viscous: float = 0.0
@@ -84,11 +84,11 @@ class JointTerms:
 
     @property
     def bears(self) -> float:
-        """What Coulomb friction bears at rest."""
+        """Largest friction effort at zero velocity."""
         return max(self.static, self.coulomb)
 
     def friction(self, rate: Any) -> Any:
-        """What Coulomb friction takes, along the rate; at rest nothing, or between both directions in runs."""
+        """Return the Coulomb friction along the rate; at zero velocity nothing, or the given effort in runs."""
         if self.rubbing is not None and self.rubbing.is_gated:
             effort = self.rubbing.input()
             return effort + self.more_coulomb if self.more_coulomb else effort
@@ -97,19 +97,19 @@ class JointTerms:
         return effort + self.more_coulomb * (side * side) if self.more_coulomb else effort
 
     def viscous_friction(self, rate: Any) -> Any:
-        """What viscous friction takes, along the rate."""
+        """Return the viscous friction along the rate."""
         effort = self.viscous * rate
         return effort + self.more_viscous * (rate * smooth_sign(rate, self.width)) if self.more_viscous else effort
 
     @property
     def inertia(self) -> Any:
-        """Of the rotor, with what holds the joint while it sticks."""
+        """Inertia of the rotor, with the inertia that holds the joint while it sticks."""
         gated = self.rubbing is not None and self.rubbing.is_gated
         return self.motor_inertia + self.rubbing.input(1) if gated else self.motor_inertia  # type: ignore[union-attr]
 
     @property
     def inert(self) -> bool:
-        """Whether it has such an inertia."""
+        """Whether it has an inertia."""
         return bool(self.motor_inertia) or (self.rubbing is not None and self.rubbing.is_gated)
 
 
@@ -122,9 +122,9 @@ class StictionJoint(Gated):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CoupledJoints:
-    """Joints that a coupling ties, rigid or elastic: the coordinate of one less ratios times others is an offset.
+    """Joints of a rigid or elastic coupling: a coordinate less ratios times others is an offset.
 
-    Power that passes loses the share 1 - efficiency on its way.
+    Transmitted power loses the share 1 - efficiency.
     """
 
     name: str
@@ -139,25 +139,25 @@ class CoupledJoints:
     width: float = 0.0  # rate of the others at which a loss has 0.7 of its value; 0: it changes at once
 
     def stretch(self, q: Any) -> Any:
-        """How far the joint is ahead of where the others put it, in its unit."""
+        """Return the deviation of the joint from the position that the others define, in its unit."""
         return sum(c * q[k] for c, k in zip(self.coefficients, self.positions, strict=True)) - self.offset
 
     def along(self, rates: Any) -> Any:
-        """How fast it runs ahead, for rates or accelerations."""
+        """Return the rate or acceleration of the deviation."""
         return sum(c * rates[k] for c, k in zip(self.coefficients, self.rates, strict=True))
 
     @property
     def lossy(self) -> bool:
-        """Whether power is lost on its way."""
+        """Whether the coupling loses power."""
         return self.efficiency < 1 or self.back < 1
 
     @property
     def others(self) -> list[tuple[Any, int]]:
-        """Coefficients and rates of the joints that the first one follows."""
+        """Coefficients and rates of the joints that the first joint follows."""
         return list(zip(self.coefficients, self.rates, strict=True))[1:]
 
     def turning(self, qd: Any) -> Any:
-        """The direction in which the others move the joint, in a motion with all rates `qd`."""
+        """Return the direction in which the others move the joint at all rates `qd`."""
         speed = -sum(c * qd[k] for c, k in self.others)
         return smooth_sign(speed, self.width * max(abs(c) for c, _ in self.others) if self.width else 0.0)
 
@@ -166,7 +166,7 @@ class CoupledJoints:
 class CoupledSpring(CoupledJoints):
     """A spring on the stretch of a coupling, theory (43).
 
-    `play` is the way from flank to flank: in between nothing acts, and a flank pushes but does not pull.
+    `play` is the backlash: within it no force acts, and a tooth side pushes but does not pull.
     """
 
     stiffness: float = 0.0
@@ -176,7 +176,7 @@ class CoupledSpring(CoupledJoints):
     flanks: tuple[Contact, Contact] | None = None  # below and above, in a run, which finds when they meet
 
     def pressed(self, q: Any) -> Any:
-        """The part of the stretch that is beyond the play."""
+        """Return the part of the stretch beyond the backlash."""
         stretch = self.stretch(q)
         if self.pulls_only:
             return positive_part(stretch)
@@ -186,11 +186,11 @@ class CoupledSpring(CoupledJoints):
         return np.sign(stretch) * positive_part(beyond)
 
     def slack(self, q: Array) -> bool:
-        """Whether it is a cable that hangs loose."""
+        """Return whether it is a slack cable."""
         return self.pulls_only and float(self.stretch(q)) < -SLACK
 
     def effort(self, q: Any, qd: Any) -> Any:
-        """What pulls the joint back."""
+        """Return the restoring effort on the joint."""
         if self.flanks is not None and self.flanks[0].is_gated:
             below, above = (contact.force(depth, rate) for contact, depth, rate in self.contacts(q, qd))
             return above - below
@@ -203,28 +203,28 @@ class CoupledSpring(CoupledJoints):
 
     @property
     def has_flanks(self) -> bool:
-        """Whether it pushes on one side alone, at each end of its play."""
+        """Whether it pushes on one side only, at each end of its backlash."""
         return bool(self.play and self.stiffness)
 
     def contacts(self, q: Any, qd: Any) -> list[tuple[Contact, Any, Any]]:
-        """Both flanks, with how deep and how fast they are pressed."""
+        """Return both contacts with their depths and rates."""
         assert self.flanks is not None
         stretch, rate, half = self.stretch(q), self.along(qd), self.play / 2
         return [(self.flanks[0], -stretch - half, -rate), (self.flanks[1], stretch - half, rate)]
 
     def add_to(self, forces: Array, q: Any, qd: Any) -> None:
-        """Add what it takes along all rates to drive the joints against it."""
+        """Add the forces along all rates that drive the joints against the spring."""
         effort = self.effort(q, qd)
         effort_on_others = effort + self._lost(effort, qd) if self.lossy else effort
         for n, (c, k) in enumerate(zip(self.coefficients, self.rates, strict=True)):
             forces[k] = forces[k] + c * (effort_on_others if n else effort)
 
     def _lost(self, effort: Any, qd: Any) -> Any:
-        """What the effort on the others has more than without losses."""
+        """Return the additional effort on the others by losses."""
         return effort * gear_loss(self.turning(qd), -np.sign(effort), self.efficiency, self.back)
 
     def numbers_in(self) -> dict[str, float]:
-        """Numbers in which robots of a family may differ; not play and losses, which shape the program."""
+        """Return the numbers in which robots of a family may differ; backlash and losses shape the program."""
         stem = f"spring[{self.name},{float(self.play)},{float(self.efficiency)},{float(self.back)},{self.pulls_only}"
         coefficients = {f"{stem},{joint}]": c for joint, c in zip(self.joints, self.coefficients, strict=True)}
         return coefficients | {
@@ -232,7 +232,7 @@ class CoupledSpring(CoupledJoints):
         }
 
     def with_numbers(self, symbols: Mapping[str, Any]) -> CoupledSpring:
-        """The same with symbols in the place of some of these numbers."""
+        """Return the spring with symbols in place of some numbers."""
         names = list(self.numbers_in())
         parts = (*self.coefficients, self.offset, self.stiffness, self.damping)
         values = [symbols.get(name, part) for name, part in zip(names, parts, strict=True)]
@@ -240,12 +240,12 @@ class CoupledSpring(CoupledJoints):
         return replace(self, coefficients=c, offset=offset, stiffness=stiffness, damping=damping)
 
     def energy(self, q: Any) -> Any:
-        """Stored in the flank that is pressed."""
+        """Return the energy stored in the loaded contact."""
         pressed = self.pressed(q)
         return 0.5 * self.stiffness * (pressed * pressed)
 
     def lost_power(self, q: Any, qd: Any) -> Any:
-        """Power that damper and losses take."""
+        """Return the power dissipated by damper and losses."""
         effort = self.effort(q, qd)
         power = (effort - self.stiffness * self.pressed(q)) * self.along(qd)
         if self.lossy:
@@ -254,7 +254,7 @@ class CoupledSpring(CoupledJoints):
 
 
 def coupled_spring(coupling: CouplingTable, links: Sequence[Link]) -> CoupledSpring:
-    """The spring of one coupling of the file; that of a rigid one has no stiffness, and only says what it couples."""
+    """Return the spring of a coupling of the file; a rigid coupling has no stiffness."""
     names = (coupling.joint, *coupling.others)
     numbers = tuple(next(j for j, link in enumerate(links) if link.name == name) for name in names)
     coupled_links = [links[j] for j in numbers]
@@ -277,7 +277,7 @@ def coupled_spring(coupling: CouplingTable, links: Sequence[Link]) -> CoupledSpr
 
 
 def ratios_of(coupling: CouplingTable, joint_slides: bool) -> dict[str, float]:
-    """Ratios of the others; a screw has the way of one radian, or the angle of one metre where the joint turns."""
+    """Return the ratios of the others; for a screw the travel per radian, or the angle per metre."""
     if coupling.lead is None:
         return dict(coupling.terms)
     metres_per_radian = coupling.lead / (2 * math.pi)
@@ -286,10 +286,10 @@ def ratios_of(coupling: CouplingTable, joint_slides: bool) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Curve:
-    """A function by points: cubic in between with continuous slope, straight on beyond the first and last point.
+    """A function by points: cubic pieces with continuous slope, linear beyond the first and last point.
 
-    Slopes at the points are weighted harmonic means, zero at extrema: no swing that the points do not have. The
-    function is a sum over the pieces, each constant outside its own, so that symbols need no case distinction.
+    Slopes at the points are weighted harmonic means, zero at extrema, so the curve does not overshoot. The function
+    is a sum over the pieces, each constant outside its own interval, so that symbols need no case distinction.
     """
 
     x: tuple[float, ...]
@@ -297,7 +297,7 @@ class Curve:
 
     @property
     def slopes(self) -> Array:
-        """At the points."""
+        """Slopes at the points."""
         h, secants = np.diff(self.x), np.diff(self.y) / np.diff(self.x)
         if len(secants) == 1:
             return np.repeat(secants, 2)
@@ -312,7 +312,7 @@ class Curve:
         return slopes
 
     def _pieces(self, x: Any) -> list[tuple[Any, float, float, tuple[float, float, float]]]:
-        """Of each piece: how far x is in it (0 to 1), its width and rise, and the cubic as a t + b t^2 + c t^3."""
+        """Return for each piece the position of x in it (0 to 1), width, rise, and cubic as a t + b t^2 + c t^3."""
         m, pieces = self.slopes.tolist(), []
         for k in range(len(self.x) - 1):
             h, rise = self.x[k + 1] - self.x[k], self.y[k + 1] - self.y[k]
@@ -322,7 +322,7 @@ class Curve:
         return pieces
 
     def value(self, x: Any) -> Any:
-        """The function, over any scalar."""
+        """Return the function over any scalar."""
         m = self.slopes.tolist()
         total = self.y[0] - m[0] * positive_part(self.x[0] - x) + m[-1] * positive_part(x - self.x[-1])
         for t, _, _, (a, b, c) in self._pieces(x):
@@ -330,7 +330,7 @@ class Curve:
         return total
 
     def integral(self, x: Any) -> Any:
-        """Its integral from the first point."""
+        """Return its integral from the first point."""
         m, below, above = self.slopes.tolist(), positive_part(self.x[0] - x), positive_part(x - self.x[-1])
         total = self.y[0] * (x - self.x[0]) + 0.5 * m[0] * (below * below) + 0.5 * m[-1] * (above * above)
         for k, (t, h, rise, (a, b, c)) in enumerate(self._pieces(x)):
@@ -361,12 +361,12 @@ class PointElement(Record):
 
     @property
     def smooth_at_zero(self) -> bool:
-        """Whether the force is known where the two points meet: a plain spring that rests there."""
+        """Whether the force is defined for coincident points: a plain spring with zero rest length."""
         plain = self.curve is None and self.speed_curve is None and not self.pulls_only
         return not self.acts or (plain and self.rest == 0 and self.damping == 0)
 
     def stored(self, length: Any) -> Any:
-        """The part of the tension that comes from energy."""
+        """Return the conservative part of the tension."""
         if not self.acts:
             return 0.0
         if self.curve is not None:
@@ -374,7 +374,7 @@ class PointElement(Record):
         return self.stiffness * (positive_part(length - self.rest) if self.pulls_only else length - self.rest)
 
     def tension(self, length: Any, rate: Any) -> Any:
-        """Tension at a length, while it grows at this rate."""
+        """Return the tension at a length and rate."""
         tension = self.stored(length)
         if not self.acts:
             return tension
@@ -387,7 +387,7 @@ class PointElement(Record):
         return pulling_part(tension, length - self.rest) if self.pulls_only and self.damping != 0 else tension
 
     def energy(self, length: Any) -> Any:
-        """What is stored at a length; of a table counted from its first point."""
+        """Return the energy stored at a length, for a table relative to its first point."""
         if not self.acts:
             return 0.0
         if self.curve is not None:
@@ -396,40 +396,40 @@ class PointElement(Record):
         return 0.5 * self.stiffness * (stretch * stretch)
 
     def lost_power(self, length: Any, rate: Any) -> Any:
-        """Power that the part by speed takes; negative where it drives."""
+        """Return the power dissipated by the rate-dependent part; negative if it drives."""
         return (self.tension(length, rate) - self.stored(length)) * rate
 
     def slack(self, length: float) -> bool:
-        """Whether it is a cable that is too long to pull."""
+        """Return whether it is a slack cable."""
         return self.acts and self.pulls_only and length < float(self.rest)
 
     def undamped(self) -> PointElement:
-        """The same without the part by speed."""
+        """Return the element without its rate-dependent part."""
         return replace(self, damping=0.0, speed_curve=None)
 
     def idle(self) -> PointElement:
-        """The same, left out."""
+        """Return the element without force."""
         return replace(self, acts=False)
 
     def numbers_in(self) -> dict[str, float]:
-        """Numbers in which robots of a family may differ; not tables, which shape the program."""
+        """Return the numbers in which robots of a family may differ; tables shape the program."""
         shape = (self.kind, self.acts, self.curve, self.speed_curve, bool(self.damping), bool(self.rest))
         return {f"element[{self.name},{shape},{key}]": float(getattr(self, key)) for key in _NUMBERS}
 
     def with_numbers(self, symbols: Mapping[str, Any], end: Callable[[Place], Place]) -> PointElement:
-        """The same with symbols in the place of some of these numbers, between other places."""
+        """Return the element with symbols in place of some numbers, between other places."""
         names = zip(_NUMBERS, self.numbers_in(), strict=True)
         values = {key: symbols.get(name, getattr(self, key)) for key, name in names}
         return replace(self, first=end(self.first), second=end(self.second), **values)
 
 
 def curve_of(points: Sequence[Sequence[float]]) -> Curve | None:
-    """The curve through points of the file; None where there are none."""
+    """Return the curve through points of the file, or None."""
     return Curve(tuple(p[0] for p in points), tuple(p[1] for p in points)) if points else None
 
 
 def _end_slope(h0: float, h1: float, secant: float, next_secant: float) -> float:
-    """Slope at an end by three points, kept from turning or overshooting."""
+    """Return the slope at an end by three points, limited to avoid overshoot."""
     slope = ((2 * h0 + h1) * secant - h0 * next_secant) / (h0 + h1)
     if slope * secant <= 0:
         return 0.0
@@ -438,9 +438,9 @@ def _end_slope(h0: float, h1: float, secant: float, next_secant: float) -> float
 
 @dataclass(frozen=True)
 class Contact(Gated):
-    """Pushes with k depth + c rate, but not below zero, where the depth is positive; theory (51).
+    """A contact that pushes with k depth + c rate at positive depth, never pulls; theory (51).
 
-    A damped contact has a second gate, which tells its depth alone.
+    A damped contact has a second gate, which follows its depth.
     """
 
     stiffness: float
@@ -453,11 +453,11 @@ class Contact(Gated):
 
     @property
     def told(self) -> int:
-        """The gate that opens where the depth becomes positive."""
+        """Gate that opens at positive depth."""
         return self.gate + self.count - 1
 
     def force(self, depth: Any, rate: Any) -> Any:
-        """What it pushes with."""
+        """Return the contact force."""
         force = self.stiffness * depth + self.damping * rate if self.damping else self.stiffness * depth
         if self.is_gated:
             return self.input() * force
@@ -465,16 +465,16 @@ class Contact(Gated):
         return inside * positive_part(force) if self.damping else positive_part(force)
 
     def energy(self, depth: Any) -> Any:
-        """What is stored."""
+        """Return the stored energy."""
         inside = positive_part(depth)
         return 0.5 * self.stiffness * (inside * inside)
 
     def lost_power(self, depth: Any, rate: Any) -> Any:
-        """Power that the damper takes; where the contact has let go inside, what it still stores on its way out."""
+        """Return the power of the damper, or of the stored energy after separation inside the contact."""
         return (self.force(depth, rate) - self.stiffness * positive_part(depth)) * rate if self.damping else 0.0
 
     def gaps(self, depth: Any, rate: Any) -> list[tuple[Any, Any]]:
-        """Of each gate the number whose sign it follows, and the rate of that where it is known (else 0)."""
+        """Return for each gate the number whose sign it follows, and its rate (0 if unknown)."""
         if not self.damping:
             return [(depth, rate)]
         lag, pushes = self.damping / self.stiffness, self.input()
@@ -484,7 +484,7 @@ class Contact(Gated):
 
 
 class StopSide(NamedTuple):
-    """One side of a stop: its contact, and how deep and how fast the joint is in it."""
+    """One side of a stop: its contact, and depth and rate of the joint in it."""
 
     name: str
     sign: int  # of the rates with which the joint goes in
@@ -502,41 +502,41 @@ class JointStop:
     above: Contact
 
     def sides(self, q: Any, qd: Any) -> list[StopSide]:
-        """Both of them."""
+        """Return both sides."""
         low, high = self.limits
         return [StopSide(LOWER, -1, self.below, low - q, -qd), StopSide(UPPER, 1, self.above, q - high, qd)]
 
     def effort(self, q: Any, qd: Any) -> Any:
-        """What the stop puts on the joint, along its coordinate."""
+        """Return the effort of the stop along the coordinate of the joint."""
         low, high = (side.contact.force(side.depth, side.rate) for side in self.sides(q, qd))
         return low - high
 
     def energy(self, q: Any) -> Any:
-        """Stored in both."""
+        """Return the energy stored in both sides."""
         low, high = (side.contact.energy(side.depth) for side in self.sides(q, 0.0 * q))
         return low + high
 
     def lost_power(self, q: Any, qd: Any) -> Any:
-        """Taken by both."""
+        """Return the power dissipated in both sides."""
         low, high = (side.contact.lost_power(side.depth, side.rate) for side in self.sides(q, qd))
         return low + high
 
 
 def joint_stop(limits: tuple[float, float], stiffness: float, damping: float) -> JointStop:
-    """The stop of a joint of the file."""
+    """Return the stop of a joint of the file."""
     contact = Contact(stiffness, damping)
     return JointStop(limits, contact, contact)
 
 
 def with_gates(tree: Tree) -> Tree:
-    """The tree with new gates for all its contacts: of stops, cables and flanks of gears, in the order of the tree.
+    """Return the tree with new gates for all its contacts: of stops, cables and couplings, in tree order.
 
-    Behind them stand the inputs of joints that may stick.
+    The inputs of joints that may stick follow.
     """
     gates = Gates(0)
 
     def gated(contact: Any) -> Any:
-        """The contact, or the friction of a joint, with the next places among the gates."""
+        """Return the contact, or the friction of a joint, with the next gates."""
         gates.count += contact.count
         return replace(contact, gate=gates.count - contact.count, gates=gates)
 
@@ -562,14 +562,14 @@ def with_gates(tree: Tree) -> Tree:
 
 
 def has_contacts(tree: Tree) -> bool:
-    """Whether something in it pushes or pulls on one side alone."""
+    """Return whether any element acts on one side only."""
     cables = any(element.acts and element.pulls_only for element in tree.elements)
     flanks = any(spring.has_flanks for spring in tree.springs)
     return cables or flanks or any(link.terms.stop is not None for link in tree.links)
 
 
 class GatedContact(NamedTuple):
-    """A contact of the tree, and what the gate that tells its depth means."""
+    """A contact of the tree, and the meaning of its depth gate."""
 
     kind: str  # "stop", "cable" or "flank"
     name: str
@@ -578,7 +578,7 @@ class GatedContact(NamedTuple):
 
 
 def gated_contacts(tree: Tree) -> Iterator[GatedContact]:
-    """All contacts with gates, in the order of these."""
+    """Return all contacts with gates, in gate order."""
     for link in tree.links:
         if link.terms.stop is not None:
             yield GatedContact("stop", link.name, LOWER, link.terms.stop.below)
@@ -593,26 +593,26 @@ def gated_contacts(tree: Tree) -> Iterator[GatedContact]:
 
 
 def positive_part(value: Any) -> Any:
-    """The value where it is positive, else zero."""
+    """Return the value if it is positive, else zero."""
     return (value + value * np.sign(value)) / 2
 
 
 def pulling_part(tension: Any, stretch: Any) -> Any:
-    """The tension of a damped cable, which is slack below its rest length and does not push while it shortens."""
+    """Return the tension of a damped cable, slack below its rest length and never pushing."""
     return (1 + np.sign(stretch)) / 2 * positive_part(tension)
 
 
 def smooth_sign(speed: Any, width: Any) -> Any:
-    """Sign of a speed, or a smooth curve through zero of a given width."""
+    """Return the sign of a speed, or a smooth curve through zero of a given width."""
     return speed / np.sqrt(speed * speed + width * width) if width else np.sign(speed)
 
 
 def gear_loss(direction: Any, side: Any, efficiency: float, back: float) -> Any:
-    """What the others give more than without losses, per effort on the joint, theory (49).
+    """Return the additional effort on the others per effort on the joint by losses, theory (49).
 
-    `direction` is that of the motion of the joint and `side` that of the effort on it. Where they agree the others
-    drive the joint, and give 1/efficiency times as much; else they receive `back` times as much; at rest nothing is
-    lost.
+    `direction` is that of the motion of the joint and `side` that of the effort on it. If both agree, the others
+    drive the joint with 1/efficiency times the effort; otherwise they receive `back` times the effort; at zero
+    velocity nothing is lost.
     """
     driving_loss, backdriving_loss = 1 / efficiency - 1, 1 - back
     return direction * (direction * (driving_loss - backdriving_loss) + side * (driving_loss + backdriving_loss)) / 2

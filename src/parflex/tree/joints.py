@@ -1,4 +1,4 @@
-"""Joint types: motion of a frame along and about its axes.
+"""Define joint types: motion of a frame along and about its axes.
 
 A type is one class; other packages use its methods and attributes only. Its word in a robot file is a key of `JOINTS`
 and a value of `robotfile.schema.JointKind`.
@@ -54,7 +54,7 @@ class Joint(Record, ABC):
 
     @property
     def rate_units(self) -> tuple[str, ...]:
-        """Unit of each rate, times seconds: "rad" of what turns the frame, "m" of what only moves it along."""
+        """Unit of each rate times seconds: "rad" for rotations, "m" for translations."""
         return tuple("rad" if turn.any() else "m" for turn in np.asarray(self.S_w, dtype=float).T)
 
     @property
@@ -64,26 +64,26 @@ class Joint(Record, ABC):
 
     @abstractmethod
     def transform(self, q: Any) -> tuple[Array, Array]:
-        """Rotation and displacement, in the placed axes, that the coordinates `q` give the frame."""
+        """Return rotation and displacement in the placed axes at coordinates `q`."""
 
     @abstractmethod
     def moved(self, q: Array, step: Array) -> Array:
-        """Coordinates after an increment along the rates (an angle turned in the moved axes, a way gone in them)."""
+        """Return coordinates after an increment along the rates (rotation vector and translation in moved axes)."""
 
     @abstractmethod
     def position_rates(self, q: Array, v: Array) -> Array:
-        """Time derivatives of the coordinates for the rates `v`, theory (2)."""
+        """Return time derivatives of the coordinates for the rates `v`, theory (2)."""
 
     @abstractmethod
     def rates(self, q: Array, position_rates: Array) -> Array:
-        """The rates for time derivatives of the coordinates: `position_rates` the other way."""
+        """Return the rates for time derivatives of the coordinates."""
 
     def rate_changes(self, v: Array, a: Array) -> Array:
-        """Time derivatives of the rates `v` for the resolved accelerations `a`: of a frame that is free, a - w x v."""
+        """Return time derivatives of the rates `v` for resolved accelerations `a`: a - w x v for a free body."""
         return a - self.S_v.T @ cross(self.S_w @ v, self.S_v @ v)
 
     def neutral(self) -> Array:
-        """Coordinates of the placed frame itself."""
+        """Return the coordinates of the placed frame itself."""
         return np.array([1.0 if label == "qw" else 0.0 for label in self.position_labels])
 
 
@@ -93,15 +93,15 @@ class PlainJoint(Joint):
     plain = True
 
     def moved(self, q: Array, step: Array) -> Array:
-        """A sum."""
+        """Return the sum."""
         return q + step
 
     def position_rates(self, q: Array, v: Array) -> Array:
-        """The rates themselves."""
+        """Return the rates themselves."""
         return v
 
     def rates(self, q: Array, position_rates: Array) -> Array:
-        """The derivatives themselves."""
+        """Return the derivatives themselves."""
         return position_rates
 
 
@@ -109,60 +109,60 @@ class FixedJoint(PlainJoint):
     """No motion."""
 
     def transform(self, q: Any) -> tuple[Array, Array]:
-        """Nothing."""
+        """Return the identity."""
         return E3.copy(), np.zeros(3)
 
 
 class RevoluteJoint(PlainJoint):
-    """A turn about one of the frame's own axes."""
+    """A rotation about one of the frame's own axes."""
 
     one_axis = True
     periodic = True
 
     def transform(self, q: Any) -> tuple[Array, Array]:
-        """The turn."""
+        """Return the rotation."""
         return rotation_about(self.axis, q[0]), np.zeros(3)
 
 
 class PrismaticJoint(PlainJoint):
-    """A slide along one of the frame's own axes."""
+    """A translation along one of the frame's own axes."""
 
     one_axis = True
 
     def transform(self, q: Any) -> tuple[Array, Array]:
-        """The way along the axis."""
+        """Return the translation along the axis."""
         return E3.copy(), E3[self.axis] * q[0]
 
 
 class HelicalJoint(PlainJoint):
-    """A turn about one of the frame's own axes that moves it along: a screw. A whole turn more is another pose."""
+    """A screw about one of the frame's own axes; a whole turn is another pose."""
 
     one_axis = True
 
     def transform(self, q: Any) -> tuple[Array, Array]:
-        """The turn, and the way that goes with it."""
+        """Return the rotation and its translation."""
         return rotation_about(self.axis, q[0]), E3[self.axis] * (self.pitch * q[0])
 
 
 class SphericalJoint(Joint):
-    """A turn about any axis; the coordinates are a quaternion."""
+    """A rotation about any axis; the coordinates are a quaternion."""
 
     quaternion = slice(0, 4)
 
     def transform(self, q: Any) -> tuple[Array, Array]:
-        """The turn."""
+        """Return the rotation."""
         return quaternion_matrix(q), np.zeros(3)
 
     def moved(self, q: Array, step: Array) -> Array:
-        """A turn in the moved axes behind the one before."""
+        """Return the quaternion after a rotation in the moved axes."""
         return _turned(q, step)
 
     def position_rates(self, q: Array, v: Array) -> Array:
-        """Of the quaternion."""
+        """Return the derivative of the quaternion."""
         return _quaternion_rate(q, v)
 
     def rates(self, q: Array, position_rates: Array) -> Array:
-        """The angular velocity in the moved axes."""
+        """Return the angular velocity in the moved axes."""
         return _turning_rate(q, position_rates)
 
 
@@ -173,19 +173,19 @@ class FreeJoint(Joint):
     quaternion = slice(3, 7)
 
     def transform(self, q: Any) -> tuple[Array, Array]:
-        """Turn and position."""
+        """Return rotation and position."""
         return quaternion_matrix(q[3:]), np.array(q[:3])
 
     def moved(self, q: Array, step: Array) -> Array:
-        """A way and a turn in the moved axes."""
+        """Return coordinates after a translation and rotation in the moved axes."""
         return np.concatenate([q[:3] + quaternion_matrix(q[3:]) @ step[:3], _turned(q[3:], step[3:])])
 
     def position_rates(self, q: Array, v: Array) -> Array:
-        """Velocity in the placed axes, rates of the quaternion."""
+        """Return velocity in the placed axes and quaternion derivative."""
         return np.concatenate([quaternion_matrix(q[3:]) @ v[:3], _quaternion_rate(q[3:], v[3:])])
 
     def rates(self, q: Array, position_rates: Array) -> Array:
-        """The twist in the moved axes."""
+        """Return the twist in the moved axes."""
         velocity = quaternion_matrix(q[3:]).T @ position_rates[:3]
         return np.concatenate([velocity, _turning_rate(q[3:], position_rates[3:])])
 
@@ -196,30 +196,30 @@ class PlanarJoint(Joint):
     moves_freely = True
 
     def transform(self, q: Any) -> tuple[Array, Array]:
-        """Turn and position."""
+        """Return rotation and position."""
         return rotation_about(2, q[2]), np.array([q[0], q[1], q[0] * 0])
 
     def moved(self, q: Array, step: Array) -> Array:
-        """A way and a turn in the moved axes."""
+        """Return coordinates after a translation and rotation in the moved axes."""
         translation = rotation_about(2, q[2])[:2, :2] @ step[:2]
         return np.array([q[0] + translation[0], q[1] + translation[1], q[2] + step[2]])
 
     def position_rates(self, q: Array, v: Array) -> Array:
-        """Velocity in the placed axes, and the rate of the angle."""
+        """Return velocity in the placed axes and angular rate."""
         return np.array([*(rotation_about(2, q[2])[:2, :2] @ v[:2]), v[2]])
 
     def rates(self, q: Array, position_rates: Array) -> Array:
-        """The twist in the moved axes."""
+        """Return the twist in the moved axes."""
         return np.array([*(rotation_about(2, q[2])[:2, :2].T @ position_rates[:2]), position_rates[2]])
 
 
 def _quaternion_rate(quaternion: Array, w: Array) -> Array:
-    """Q (0, w) / 2 for an angular velocity in the moved axes."""
+    """Return Q (0, w) / 2 for an angular velocity in the moved axes."""
     return quaternion_product(quaternion, np.array([0.0, *(w / 2)], dtype=np.asarray(w).dtype))
 
 
 def _turning_rate(quaternion: Array, rate: Array) -> Array:
-    """The angular velocity in the moved axes, twice the vector of conj(Q) Q_dot."""
+    """Return the angular velocity in the moved axes, twice the vector part of conj(Q) Q_dot."""
     conjugate = np.array([quaternion[0], *(-quaternion[1:])], dtype=np.asarray(quaternion).dtype)
     return 2 * quaternion_product(conjugate, rate)[1:]
 
@@ -235,39 +235,39 @@ def _turned(quaternion: Array, step: Array) -> Array:
 
 
 def fixed() -> Joint:
-    """No motion: for elastic bodies that are clamped, and for nodes, which move with the body they are on."""
+    """Make a joint without motion, for clamped elastic bodies and for nodes."""
     return FixedJoint("fixed", (), (), np.zeros((3, 0)), np.zeros((3, 0)))
 
 
 def revolute(axis: int = 2) -> Joint:
-    """Turn about one of the frame's own axes."""
+    """Make a rotation about one of the frame's own axes."""
     return RevoluteJoint("revolute", ("",), ("",), np.zeros((3, 1)), E3[:, [axis]], axis)
 
 
 def prismatic(axis: int = 2) -> Joint:
-    """Slide along one of the frame's own axes."""
+    """Make a translation along one of the frame's own axes."""
     return PrismaticJoint("prismatic", ("",), ("",), E3[:, [axis]], np.zeros((3, 1)), axis)
 
 
 def helical(pitch: Any, axis: int = 2) -> Joint:
-    """Turn about one of the frame's own axes, and slide along it by `pitch` per radian."""
+    """Make a rotation about one of the frame's own axes with translation `pitch` per radian."""
     return HelicalJoint("helical", ("",), ("",), E3[:, [axis]] * pitch, E3[:, [axis]], axis, pitch)
 
 
 def spherical() -> Joint:
-    """Turn freely; the rates are the angular velocity in the moved axes."""
+    """Make a spherical joint, whose rates are the angular velocity in the moved axes."""
     return SphericalJoint("spherical", QUATERNION, TURN_RATES, np.zeros((3, 3)), E3)
 
 
 def free() -> Joint:
-    """Move freely; the rates are the twist in the moved axes."""
+    """Make a free joint, whose rates are the twist in the moved axes."""
     S = np.hstack([E3, np.zeros((3, 3))])
     labels = ("x", "y", "z", *QUATERNION), ("vx", "vy", "vz", *TURN_RATES)
     return FreeJoint("free", *labels, S, S[:, [3, 4, 5, 0, 1, 2]])
 
 
 def planar() -> Joint:
-    """Move freely in the plane; the rates are the twist in the moved axes."""
+    """Make a free joint in the plane, whose rates are the twist in the moved axes."""
     S_v = np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 0]])
     S_w = np.array([[0.0, 0, 0], [0, 0, 0], [0, 0, 1.0]])
     return PlanarJoint("planar", ("x", "y", "theta"), ("vx", "vy", "wz"), S_v, S_w)
@@ -285,7 +285,7 @@ JOINTS: dict[str, Callable[[], Joint]] = {  # words of a robot file; those with 
 
 
 def start_values(joint: Joint, values: tuple[float, ...], key: str) -> Array:
-    """Start coordinates: as many as the joint has, or a rotation vector in place of the quaternion."""
+    """Return start coordinates from as many values, or from a rotation vector instead of the quaternion."""
     start = joint.neutral()
     if not values:
         return start

@@ -1,4 +1,4 @@
-"""The rigid version of a robot file: flexible bodies become rigid ones of the same mass, their nodes become points."""
+"""Make the rigid version of a robot file: flexible bodies become rigid with the same mass, nodes become points."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ def rigid_version(robot: schema.RobotFile, tree: Tree) -> schema.RobotFile:
 
 
 def _undeformed(pose: Any, tree: Tree) -> Any:
-    """A pose without deformations."""
+    """Return a pose without deformations."""
     deformations = {tree.rate_names[k] for k in tree.elastic}
     return {name: value for name, value in pose.items() if name not in deformations}
 
 
 def _nodes(tree: Tree, root: int) -> dict[int, Any]:
-    """Links of a flexible body: its own and those on its nodes, with their places in its frame."""
+    """Return the links of a flexible body and its nodes, with their places in its frame."""
     positions: dict[int, Any] = {root: np.zeros(3)}
     for number, link in enumerate(tree.links):
         if link.node is not None and link.parent in positions:
@@ -91,12 +91,12 @@ def _nodes(tree: Tree, root: int) -> dict[int, Any]:
 
 
 def _position(place: Place, positions: dict[int, Any]) -> Any:
-    """A place on an undeformed body, in the frame of the body."""
+    """Return a place on an undeformed body in the frame of the body."""
     return positions[place.link] + (0.0 if place.inner is None else place.inner.node.r0) + place.position
 
 
 def _rigid(entry: Any, tree: Tree, positions: dict[int, Any]) -> Any:
-    """The table of a frame or platform with the rigid body that its flexible one is while undeformed."""
+    """Return the table of a frame or platform with the rigid body of its undeformed flexible body."""
     body = read_body(entry.inertia)
     for number, position in positions.items():
         link_body = tree.links[number].body
@@ -107,7 +107,7 @@ def _rigid(entry: Any, tree: Tree, positions: dict[int, Any]) -> Any:
 
 
 def _inertia(body: RigidBody, joint_inertia: schema.Inertia) -> schema.Inertia:
-    """A body as Khalil parameters; those of the joint stay."""
+    """Return a body as Khalil parameters, with those of the joint."""
     numbers = _numbers([body.m, *body.S, *body.I[np.triu_indices(3)]])
     of_joint = {key: getattr(joint_inertia, key) for key in ("IA", "FV", "FS")}
     return schema.Inertia.model_construct(**dict(zip(KHALIL, numbers, strict=True)), **of_joint)
@@ -118,7 +118,7 @@ def _numbers(values: Any) -> tuple[Any, ...]:
 
 
 def _carrier(tree: Tree, link: int) -> int:
-    """The link that carries a link where fixed joints do not move."""
+    """Return the link that carries a link through fixed joints."""
     while link != GROUND and tree.links[link].joint.kind == "fixed":
         link = tree.links[link].parent
     return link

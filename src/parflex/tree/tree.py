@@ -1,4 +1,4 @@
-"""The numbered tree: links with their coordinates, and places fixed to them."""
+"""Define the numbered tree: links with their coordinates, and places fixed to them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NODE_TOLERANCE = 1e-12  # of an element: a place nearer to one of its ends is th
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Link(Record):
-    """A moving link: where it is mounted, the joint that carries it, its body and its slices of the coordinates."""
+    """A moving link: its mount, the joint that carries it, its body and its slices of the coordinates."""
 
     name: str
     parent: int
@@ -60,12 +60,12 @@ class Link(Record):
 
     @property
     def periodic(self) -> bool:
-        """Whether a whole turn more of its joint is the same pose."""
+        """Whether a whole turn of its joint is the same pose."""
         return self.joint.periodic and not self.counted
 
     @property
     def wound(self) -> bool:
-        """Whether a spring counts the turns of its joint: a whole turn more is the same place, not the same state."""
+        """Whether a spring counts the turns of its joint: a whole turn is the same pose in another state."""
         no_spring = isinstance(self.terms.stiffness, int | float) and self.terms.stiffness == 0.0
         return self.joint.periodic and not no_spring
 
@@ -76,28 +76,28 @@ class Link(Record):
 
     @property
     def q_quaternion(self) -> slice:
-        """Where the quaternion of its joint stands among all positions."""
+        """Positions of the quaternion of its joint among all positions."""
         assert self.joint.quaternion is not None
         return slice(self.q.start + self.joint.quaternion.start, self.q.start + self.joint.quaternion.stop)
 
     @property
     def position_labels(self) -> tuple[str, ...]:
-        """Names of its coordinates behind the dot."""
+        """Suffixes of its coordinate names."""
         return self.joint.position_labels + self.elastic_labels
 
     @property
     def rate_labels(self) -> tuple[str, ...]:
-        """Names of its rates behind the dot."""
+        """Suffixes of its rate names."""
         return self.joint.rate_labels + self.elastic_labels
 
     @property
     def elastic_labels(self) -> tuple[str, ...]:
-        """Names of its elastic coordinates behind the dot."""
+        """Suffixes of its elastic coordinate names."""
         return self.body.labels
 
 
 def new_link(links: Sequence[Link], name: str, at: Place, joint: Joint, body: Body, start: Array, **more: Any) -> Link:
-    """A link mounted at a place, with the coordinates that follow those of other links."""
+    """Return a link mounted at a place, with the coordinates after those of other links."""
     q0, v0 = (links[-1].own_q.stop, links[-1].own_v.stop) if links else (0, 0)
     q, v = slice(q0, q0 + len(joint.position_labels)), slice(v0, v0 + len(joint.rate_labels))
     e, e_v = slice(q.stop, q.stop + body.size), slice(v.stop, v.stop + body.size)
@@ -148,12 +148,12 @@ class Tree(Record):
 
     @property
     def components(self) -> list[int]:
-        """Components of a twist that a link can have: in the plane x, y and the turn."""
+        """Possible components of a twist: in the plane x, y and the rotation."""
         return [0, 1, 5] if self.planar else list(range(6))
 
     @cached_property
     def link_of_rate(self) -> tuple[int, ...]:
-        """The link that each rate belongs to."""
+        """Link of each rate."""
         return tuple(j for j, link in enumerate(self.links) for _ in link.rate_labels)
 
     @cached_property
@@ -164,17 +164,17 @@ class Tree(Record):
 
     @cached_property
     def length(self) -> float:
-        """A length typical of the robot, which weighs rotations against translations."""
+        """Characteristic length of the robot, which scales rotations to translations."""
         return nominal(self.computed_length) if self._known_length is None else self._known_length
 
     @property
     def computed_length(self) -> Any:
-        """The same over any scalar, from its own numbers; a metre where these have no length."""
+        """Characteristic length over any scalar from its own numbers; 1 m if these have no length."""
         return self._largest_length() or 1.0
 
     @cached_property
     def has_length(self) -> bool:
-        """Whether numbers of the robot tell its typical length; those of sliders that start at zero do not."""
+        """Whether numbers of the robot determine its characteristic length."""
         return self._known_length is not None or bool(nominal(self._largest_length()))
 
     def _largest_length(self) -> Any:
@@ -185,7 +185,7 @@ class Tree(Record):
 
     @cached_property
     def rate_units(self) -> Array:
-        """1 for a turning rate, the typical length for a sliding one: rates divided by it compare."""
+        """1 for rotations, the characteristic length for translations, which makes scaled rates comparable."""
         units = np.ones(self.n)
         for link in self.links:
             if link.joint.rate_labels:
@@ -194,9 +194,9 @@ class Tree(Record):
         return units
 
     def within_limits(self, q: Array, prescribed: Collection[int] = ()) -> Array:
-        """Positions with angles in the turn that their limits allow, where there is one, but for those that are given.
+        """Return positions with angles in the turn that their limits allow, except prescribed ones.
 
-        A whole turn more is the same pose, and an elbow is found in any of them; a spring knows in which it is.
+        A whole turn is the same pose, and solvers may find any turn; a spring distinguishes turns.
         """
         result = q.copy()
         for link in self.links:
@@ -210,7 +210,7 @@ class Tree(Record):
 
     @cached_property
     def _plain(self) -> tuple[Array, Array, list[Link]]:
-        """Positions that are integrals of single rates, these rates, and the links on other joints."""
+        """Positions that are integrals of single rates, these rates, and the links with other joints."""
         positions: list[int] = []
         rates: list[int] = []
         for link in self.links:
@@ -220,7 +220,7 @@ class Tree(Record):
         return np.array(positions, dtype=int), np.array(rates, dtype=int), [i for i in self.links if not i.joint.plain]
 
     def moved(self, q: Array, step: Array) -> Array:
-        """Positions after an increment along the rates."""
+        """Return positions after an increment along the rates."""
         positions, rates, others = self._plain
         if not others:
             return q + step
@@ -231,19 +231,19 @@ class Tree(Record):
         return result
 
     def position_rates(self, q: Array, qd: Array) -> Array:
-        """Time derivatives of all positions, over any scalar."""
+        """Return time derivatives of all positions, over any scalar."""
         return self._joined(lambda i: i.joint.position_rates(q[i.q], qd[i.v]), lambda i: qd[i.e_v])
 
     def rates(self, q: Array, position_rates: Array) -> Array:
-        """All rates for time derivatives of all positions."""
+        """Return all rates for time derivatives of all positions."""
         return self._joined(lambda i: i.joint.rates(q[i.q], position_rates[i.q]), lambda i: position_rates[i.e])
 
     def rate_changes(self, qd: Array, qdd: Array) -> Array:
-        """Time derivatives of all rates for resolved accelerations."""
+        """Return time derivatives of all rates for resolved accelerations."""
         return self._joined(lambda i: i.joint.rate_changes(qd[i.v], qdd[i.v]), lambda i: qdd[i.e_v])
 
     def _joined(self, of_joint: Callable[[Link], Array], of_body: Callable[[Link], Array]) -> Array:
-        """Numbers of all links, of each those of its joint and then those of its elastic body."""
+        """Return numbers of all links, of each its joint and then its elastic body."""
         return np.concatenate([part for link in self.links for part in (of_joint(link), of_body(link))])
 
     @cached_property
@@ -252,7 +252,7 @@ class Tree(Record):
         return tuple(k for link in self.links for k in range(link.e_v.start, link.e_v.stop))
 
     def path(self, link: int) -> list[int]:
-        """The links from this one down to the ground."""
+        """Return the links from this one to the ground."""
         links = []
         while link != GROUND:
             links.append(link)
@@ -260,7 +260,7 @@ class Tree(Record):
         return links
 
     def place(self, frame: str) -> Place:
-        """Where a frame or point is mounted; one that is not there is refused by name."""
+        """Return the mount of a frame or point; raise with the name of an unknown one."""
         if not isinstance(frame, str) or frame not in self.places:
             raise InputError(
                 f"there is no frame '{frame}'", key="frame", value=frame, hint=did_you_mean(str(frame), self.places)
@@ -268,7 +268,7 @@ class Tree(Record):
         return self.places[frame]
 
     def has(self, frame: object, key: str) -> bool:
-        """Whether there is such a frame; one inside a body that cannot be is refused, as a wrong value of a key."""
+        """Return whether a frame exists; raise for an invalid place inside a body."""
         try:
             return isinstance(frame, str) and frame in self.places
         except InputError as error:
@@ -290,7 +290,7 @@ def _join(name: str, label: str) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Branch(Record):
-    """The smaller tree, and which positions and rates of the whole one it has, in rising order."""
+    """A subtree, with the positions and rates of the whole tree that it contains, in rising order."""
 
     tree: Tree
     number: dict[int, int]  # of links, from the whole tree
@@ -298,12 +298,12 @@ class Branch(Record):
     rates: Array
 
     def place(self, place: Place) -> Place:
-        """The place in the smaller tree."""
+        """Return the place in the subtree."""
         return place.on(self.number[place.link], self.tree.links)
 
 
 def branch(tree: Tree, links: Iterable[int]) -> Branch:
-    """These links of a tree with all that carry them; lengths are measured as in the whole tree."""
+    """Return these links of a tree with all links that carry them, and the characteristic length of the tree."""
     link_numbers = sorted({j for link in links if link != GROUND for j in tree.path(link)})
     number = {GROUND: GROUND} | {j: k for k, j in enumerate(link_numbers)}
     branch_links = []
@@ -319,7 +319,7 @@ def branch(tree: Tree, links: Iterable[int]) -> Branch:
 
 
 def _listed(indices: slice, listed: list[int]) -> slice:
-    """Where these numbers stand behind those that are listed already."""
+    """Return the numbers shifted to their position in the list."""
     first = len(listed)
     listed += range(indices.start, indices.stop)
     return slice(first, len(listed))
@@ -327,7 +327,7 @@ def _listed(indices: slice, listed: list[int]) -> slice:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InnerNode(Record):
-    """A node inside the body of a link, and where the elastic coordinates of that stand among positions and rates."""
+    """A node inside the body of a link, with the positions and rates of the elastic coordinates."""
 
     node: Node = field(repr=False)
     e: slice
@@ -336,7 +336,7 @@ class InnerNode(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Place(Record):
-    """A named frame at `position`, turned by `rotation`: on a link, on the ground, or on a node inside a body."""
+    """A named frame at `position` with `rotation`: on a link, on the ground, or on a node inside a body."""
 
     link: int
     rotation: Array = field(repr=False)
@@ -344,13 +344,13 @@ class Place(Record):
     inner: InnerNode | None = field(default=None, repr=False)
 
     def on(self, number: int, links: Sequence[Link]) -> Place:
-        """The same place where its link has another number among other links."""
+        """Return the place with another link number."""
         inner = None if self.inner is None else InnerNode(self.inner.node, links[number].e, links[number].e_v)
         return replace(self, link=number, inner=inner)
 
 
 class BeamElement(NamedTuple):
-    """One element of a beam: its link, that on its tip, and its ends as shares of the length of the whole beam."""
+    """One element of a beam: its link, the link at its tip, and its ends as shares of the beam length."""
 
     link: int
     tip: int
@@ -359,7 +359,7 @@ class BeamElement(NamedTuple):
 
 
 class NamedPlaces(dict[str, Place]):
-    """NamedPlaces by name; those inside bodies are not listed, and are made when they are asked for."""
+    """Places by name; places inside bodies are made on request."""
 
     def __init__(self, named: Mapping[str, Place], links: Sequence[Link]) -> None:
         super().__init__(named)
@@ -376,11 +376,11 @@ class NamedPlaces(dict[str, Place]):
         return place
 
     def get(self, name: str, default: Any = None) -> Any:
-        """As of any mapping."""
+        """Return a place or the default, as any mapping."""
         return self[name] if name in self else default  # noqa: SIM401 - that is this method
 
     def _inside(self, name: str) -> Place | None:
-        """The place inside a body; None if nothing has such a name, refused if the body has no such place."""
+        """Return the place inside a body, or None for an unknown name; raise if the body has no such place."""
         if name not in self._found:
             parts = split_place(name)
             owner = None if parts is None else _number(self._links, parts[0])
@@ -395,7 +395,7 @@ class NamedPlaces(dict[str, Place]):
     def _on(self, number: int | None, name: str, owner: str, where: str) -> Place | None:
         link = None if number is None else self._links[number]
         if number is None or link is None or link.body.inner is None:
-            message = f"'{owner}' is not a beam or modal body, so that '{name}' means nothing"
+            message = f"'{owner}' is not a beam or modal body, so '{name}' is no place"
             hint = "name a beam or modal body, or give the robot a point there"
             raise InputError(message, key="frame", value=name, hint=hint)
         if link.body.by_tip:
@@ -427,14 +427,14 @@ class NamedPlaces(dict[str, Place]):
 
 
 def beam_root(links: Sequence[Link], number: int) -> int:
-    """The first link of the beam that a link belongs to."""
+    """Return the first link of the beam of a link."""
     while links[number].node is not None:
         number = links[number].parent
     return number
 
 
 def beam_elements(links: Sequence[Link], root: int) -> list[BeamElement]:
-    """The elements of the beam that begins with a link, from its root to its tip."""
+    """Return the elements of the beam that begins with a link, from root to tip."""
     chain, tips, lengths = [root], [], []
     while links[chain[-1]].body.size and links[chain[-1]].body.by_tip:
         last = chain[-1]
@@ -462,7 +462,7 @@ def _number(links: Sequence[Link], name: str) -> int | None:
 
 
 def node_of(body: Body, where: str) -> Node | None:
-    """The node inside a body by name or number; None where it has none."""
+    """Return the node inside a body by name or number, or None."""
     assert body.inner is not None
     try:
         return body.inner.node(where)
@@ -471,5 +471,5 @@ def node_of(body: Body, where: str) -> Node | None:
 
 
 def place_on_node(number: int, link: Link, node: Node) -> Place:
-    """A place inside the body of a link, by the number of that."""
+    """Return a place inside the body of a link by link number."""
     return Place(number, np.eye(3), np.zeros(3), InnerNode(node, link.e, link.e_v))

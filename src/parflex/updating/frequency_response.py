@@ -407,7 +407,9 @@ def _uff(path: str | Path, kind: str | None, nodes: Mapping[str, str]) -> Respon
         raise InputError("responses of the file are of different kinds", key="responses", value=str(path),
                          hint="export accelerations, or velocities, or displacements")  # fmt: skip
     file_kind = kinds.pop()
-    assumed = Diagnostic("incomplete-measurements", "the file does not say what was measured: accelerations are taken")
+    assumed = Diagnostic(
+        "incomplete-measurements", "the file does not state the measured quantity: accelerations are assumed"
+    )
     return Responses(frequencies, np.array(values), tuple(outputs), tuple(inputs), kind or file_kind or "accelerance",
                      () if file_kind or kind else (assumed,))  # fmt: skip
 

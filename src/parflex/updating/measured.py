@@ -112,7 +112,7 @@ def read_rows(rows: Sequence[Any]) -> tuple[list[MeasuredMode], list[Diagnostic]
     texts = (
         (f"{gaps} rows have no frequency and are left out", gaps),
         (f"{usual} frequencies have no deviation: {USUAL:.0%} of them is taken", usual),
-        (f"a shape at one sensor says nothing ({', '.join(few[:3])})", len(few)),
+        (f"a shape at one sensor is not compared ({', '.join(few[:3])})", len(few)),
     )
     return modes, [Diagnostic("incomplete-measurements", text, value=count) for text, count in texts if count]
 

@@ -92,7 +92,7 @@ def update(
     first = np.array([number_at(robot, key, "keys") for key in keys])
     for key, value in zip(keys, first, strict=True):
         if value == 0:
-            raise InputError(f"'{key}' is zero, and shares of it say nothing", key="vary", value=key,
+            raise InputError(f"'{key}' is zero, so shares of it are undefined", key="vary", value=key,
                              hint="give it a first value in the file")  # fmt: skip
     circumstances = ResponseCase(
         **vars(read_load_case(load_case, lock=lock, about=about, servo=servo, without=without))
@@ -211,7 +211,7 @@ def gravity_warnings(fitting: FitProblem) -> list[Diagnostic]:
                 text = (
                     f"gravity changes the frequencies: mode {mode + 1} at '{pose}' of the file has {rest[mode]:.5g} Hz "
                     f"about the equilibrium, and {start[mode]:.5g} Hz about the undeformed pose, which is taken: "
-                    f"{far:.2g} deviations; ask about='equilibrium'"
+                    f"{far:.2g} deviations; use about='equilibrium'"
                 )
                 worst, message = far, [Diagnostic("neglected-gravity", text, pose, far)]
     return message

@@ -231,7 +231,7 @@ class Session:
         if run is not None:
             top = run.largest_stress
             if not top:
-                return None, "The run has no stresses: ask for the outputs 'BEAM.stress@0:1:13'."
+                return None, "The run has no stresses: request the outputs 'BEAM.stress@0:1:13'."
             return self.colours.levels(run.stresses(time), top), f"Yellow: {top / 1e6:.4g} MPa, the largest of the run."
         try:
             deflected = deflection_at(equilibrium(self.robot, Configuration(self.robot, self.q)))

@@ -153,10 +153,10 @@ def refuse_plant(robot: Robot, kind: str, drive: str) -> None:
     """Raise for robots that cannot be driven so, or whose contacts a solver outside does not know."""
     freedoms = robot.mobility.freedoms(len(robot.free))
     if drive == "motions" and len(robot.actuated) > freedoms:
-        text = f"the robot has {len(robot.actuated)} motors for {freedoms} freedoms: their motions are not independent"
+        text = f"the robot has {len(robot.actuated)} motors for {freedoms} degrees of freedom: motions are dependent"
         raise InputError(text, key="drive", value=drive, hint="choose drive='efforts', or another actuation")
     if kind == "me" and has_contacts(robot.tree):
-        text = "model exchange of robots with stops, flanks or cables is not known"
+        text = "model exchange of robots with stops, backlash or cables is not supported"
         raise InputError(text, key="kind", value=kind, hint="choose kind='cs'")
 
 
