@@ -28,8 +28,9 @@ STILL = 1e-8  # of a motion of all coordinates: less is rounding
 REACHED = 1e-7  # typical lengths, or turns: a smaller miss is none
 SAME = 1e-8  # typical lengths: what stays as little open closes in a double root
 BYSTANDER = 1e-3  # of the opening of a part: loops that stay open by less are not named
-MOST_STEPS = 400  # towards the smallest opening, of which four digits are printed
+MOST_STEPS = 80  # towards the smallest opening, of which four digits are printed
 SMALLEST_DECREASE = 1e-8  # of the squared opening, of a step: less changes no digit, even if the next 999 do as much
+RANK_ONE = 1e-8  # share of the product of two vectors below which no rank-one update is made (Nocedal and Wright)
 LEAST_DAMPING, MOST_DAMPING = 1e-9, 1e9  # of steps, by the curvature: with the most, no step comes closer
 
 
@@ -190,16 +191,22 @@ def _least_opening(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], h
     """Rows (m) at the smallest opening that steps of some rates reach from `q`; `hard` ones hold.
 
     Levenberg-Marquardt about the positions of each step, so that the slopes of the rows are those at these positions.
-    Scales of its damping never fall (Moré): where a chain is nearly stretched, slopes vanish and the opening does not.
+    The opening stays, so its curvature counts too: it is learned from changes of the slopes (NL2SOL), by rank-one
+    updates. Scales of the damping never fall (Moré), as slopes vanish where a chain is stretched.
     """
     weights = np.concatenate([np.full(sum(row.size for row in part), w) for part, w in ((hard, HARD), (rows, 1.0))])
     every, damping, scales = [*hard, *rows], LEAST_DAMPING, np.zeros(len(columns))
+    bending, before, step = np.zeros((len(columns), len(columns))), None, np.zeros(len(columns))
     at = pose(tree, q)
     r = weights * openings(tree, every, at)
     for _ in range(MOST_STEPS if len(columns) else 0):
         J = weights[:, None] * block(tree, every, columns, at, jacobians(tree, at, columns))
-        slope, curvature, decrease = J.T @ r, J.T @ J, -1.0
-        scales = np.maximum(scales, np.diag(curvature))
+        if before is not None:
+            change = (J - before).T @ r - bending @ step
+            if abs(change @ step) > RANK_ONE * np.linalg.norm(change) * np.linalg.norm(step):
+                bending += np.outer(change, change) / (change @ step)
+        slope, curvature, decrease, before = J.T @ r, J.T @ J + bending, -1.0, J
+        scales = np.maximum(scales, np.sum(J**2, axis=0))
         while decrease < -SMALLEST_DECREASE and damping < MOST_DAMPING:
             step = np.linalg.lstsq(curvature + damping * np.diag(scales), -slope, rcond=None)[0]
             trial = pose(tree, stepped(tree, q, columns, step))
