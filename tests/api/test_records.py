@@ -59,6 +59,20 @@ def program(flat):
     return parflex.model(flat, "inverse")
 
 
+TRACKED = {
+    "columns": {"motors": {"left.1": "a", "right.1": "b"}, "pose": [{"frame": "tip", "x": "x", "deviation": 1e-4}]}
+}
+TRACKED |= {"over": [("x", -0.1, 0.1, 5)]}
+
+
+def probed(robot):
+    """Motors of a five-bar and where its tip is, in four poses."""
+    places = [(0.0, 0.4), (0.05, 0.4), (0.0, 0.45), (-0.05, 0.42)]
+    here = [parflex.configure(robot, {"x": x, "y": y}) for x, y in places]
+    columns = {name: [float(at.q[robot.coordinates.index(name)]) for at in here] for name in robot.motors}
+    return columns | {f"tip.{axis}": [place[k] for place in places] for k, axis in enumerate("xy")}
+
+
 def slow(call):
     """Answers that only `make verify` computes."""
     return call() if VERIFY else None
@@ -81,6 +95,7 @@ def answers(flat, flexible, program, tmp_path_factory):
         "PD": parflex.PD(100.0, 10.0),
         "add_response": parflex.add_response("five", five, "m", "Five."),
         "base_parameters": parflex.base_parameters(flat),
+        "calibrate": slow(lambda: parflex.calibrate(small, probed(small), ["constants.proximal"])),
         "cartesian_stiffness": parflex.cartesian_stiffness(flexible),
         "catalogue_names": parflex.catalogue_names(),
         "configure": parflex.configure(flat, {"x": 0.01}),
@@ -114,6 +129,7 @@ def answers(flat, flexible, program, tmp_path_factory):
         "model": program,
         "natural_frequencies": modes,
         "optimise": slow(lambda: parflex.optimise(folder / "problem.toml")),
+        "plan_calibration": slow(lambda: parflex.plan_calibration(small, ["constants.proximal"], 3, **TRACKED)),
         "plan_motion": parflex.plan_motion(flexible, "square"),
         "redundant_model": parflex.redundant_model(flat),
         "reproduce": slow(lambda: parflex.reproduce("Zubizarreta2010", quick=True)[:2]),
@@ -125,6 +141,7 @@ def answers(flat, flexible, program, tmp_path_factory):
         "spectrum_peaks": parflex.spectrum_peaks(COLUMNS, ["tip.x"]),
         "state_space": parflex.state_space(flexible, ["17.fx"], ["17.x"]),
         "sweep": slow(lambda: parflex.sweep(folder / "sweep.toml", jobs=1)),
+        "tolerance": slow(lambda: parflex.tolerance(small, {"constants.proximal": 1e-4}, samples=20)),
         "track_modes": parflex.track_modes(flexible, ["home", {"11": 0.02, "21": 0.0}], modes=2),
     }
     return {name: answer for name, answer in answers.items() if answer is not None}

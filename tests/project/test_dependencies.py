@@ -21,13 +21,19 @@ REQUIREMENTS = lowest.requirements()
 
 OURS = {"parflex", "__future__", *sys.stdlib_module_names}
 # names of imports where they are not those of the packages
-PACKAGES = {"skfem": "scikit-fem", "pinocchio": "pin", "mpl_toolkits": "matplotlib", "sdypy": "sdypy-EMA"}
+PACKAGES = {
+    "skfem": "scikit-fem",
+    "pinocchio": "pin",
+    "mpl_toolkits": "matplotlib",
+    "sdypy": "sdypy-EMA",
+    "yaml": "pyyaml",
+}
 PACKAGES |= {"pydantic_core": "pydantic-core"}
 # imported, but required by a package that we require and that alone knows which version fits
 BROUGHT = {"pydantic-core": "pydantic", "cycler": "matplotlib", "websockets": "viser", "imageio": "viser"}
 # imported inside functions that do without, or say what to install
 OPTIONAL = {"casadi", "clarabel", "distributed", "mujoco", "pin", "pyarrow", "pymoo", "pyuff", "scikit-fem"}
-OPTIONAL |= {"sdypy-EMA", "viser"}
+OPTIONAL |= {"pyyaml", "sdypy-EMA", "viser"}
 
 
 def as_packaging_reads() -> list[tuple[str, Requirement]]:
@@ -185,7 +191,7 @@ def test_the_lowest_versions_belong_to_the_lowest_python():
     command = [sys.executable, str(Path(lowest.__file__)), "--print"]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
     lines = answer.stdout.split("\n")
-    assert "llvmlite==0.43" in lines and not any(line.startswith("pin==") for line in lines)
+    assert "llvmlite==0.45" in lines and not any(line.startswith("pin==") for line in lines)
     assert lowest.lowest_python() <= sys.version_info[:2]
 
 

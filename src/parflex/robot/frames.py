@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -61,31 +62,31 @@ def frames(robot: Robot, pose: Pose | None = None) -> dict[str, FramePose]:
         `position` (m) and `rotation` (3 x 3, frame axes to world axes) by frame; unpacks as (position, rotation). Of a
         batch with a leading axis.
     """
-    place_or_rows = pose if is_batch(pose) else configure(robot, pose)
-
-    def rows(*names: str) -> Iterator[FramePose]:
-        """Return the poses of these frames in every row of a batch."""
-
-        def ask(_: int, row: Any) -> list[Array]:
-            here = configure(robot, row)
-            return [part for name in names for part in here.at.of(robot.tree.place(name))[::-1]]
-
-        parts = iter(answer_rows(place_or_rows, ask, *((3,), (3, 3)) * len(names)))
-        return (FramePose(position, rotation) for position, rotation in zip(parts, parts, strict=True))
-
+    place = partial(_poses, robot, pose if is_batch(pose) else configure(robot, pose))
     names = list(robot.tree.places)
-    return _Frames(zip(names, rows(*names), strict=True), lambda name: next(rows(name)))
+    return _Frames(zip(names, place(*names), strict=True), place)
+
+
+def _poses(robot: Robot, pose: Any, *names: str) -> Iterator[FramePose]:
+    """Return the poses of these frames, in every row of a batch."""
+
+    def ask(_: int, row: Any) -> list[Array]:
+        here = configure(robot, row)
+        return [part for name in names for part in here.at.of(robot.tree.place(name))[::-1]]
+
+    parts = iter(answer_rows(pose, ask, *((3,), (3, 3)) * len(names)))
+    return (FramePose(position, rotation) for position, rotation in zip(parts, parts, strict=True))
 
 
 class _Frames(dict[str, FramePose]):
     """All frames by name; places inside bodies are computed on request."""
 
-    def __init__(self, places: Any, place: Callable[[str], FramePose]) -> None:
+    def __init__(self, places: Any, place: Callable[..., Iterator[FramePose]]) -> None:
         super().__init__(places)
         self._place = place
 
     def __missing__(self, name: str) -> FramePose:
-        return self._place(name)
+        return next(self._place(name))
 
 
 def jacobian(robot: Robot, pose: Pose | None = None, frame: str | None = None) -> Jacobian:
