@@ -115,6 +115,9 @@ def test_tables_show_every_number_and_name_whole_at_all_widths(verb, folder, mon
     known = numbers_of(answer) | {"0", "inf"}  # rounding is shown as zero; JSON has null for inf
     if verb == "statespace":  # gains are the magnitudes of the response
         known |= numbers_of(np.hypot(*map(np.array, answer["response"].values())).tolist())
+    if verb == "identify":  # half the width of intervals, which are symmetric
+        ends = [entry["interval"] for entry in answer["parameters"].values()]
+        known |= numbers_of([(high - low) / 2 for low, high in ends])
     if verb == "reproduce":  # two digits of differences and tolerances
         pairs = [check[key] for check in answer["checks"] for key in ("difference", "tolerance")]
         known |= {f"{value:.2g}" for value in pairs if value is not None}
