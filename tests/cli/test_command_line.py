@@ -81,7 +81,7 @@ def test_check_reports_fewer_motors_than_degrees_of_freedom(capsys, tmp_path):
     frames += '[[frame]]\nname = "b"\nparent = "a"\njoint = "revolute"\nplace = { position = [1, 0, 0] }\n'
     (tmp_path / "arm.toml").write_text(f'format = 1\nname = "arm"\n{frames}')
     notes = {note["code"]: note["text"] for note in answered(capsys, "check", tmp_path / "arm.toml")["diagnostics"]}
-    assert "1 motor for 2 freedoms; the motion of 'b' is free" in notes["underactuated"]
+    assert "1 motor for 2 degrees of freedom; the motion of 'b' is free" in notes["underactuated"]
 
 
 @pytest.mark.parametrize("ending", ["svg", "png", "pdf"])

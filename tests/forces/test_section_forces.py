@@ -327,7 +327,7 @@ NUMBERS = {"sections.bar": {"shape": "numbers", "A": 6e-4, "Iy": 4.5e-8, "Iz": 2
 
 def test_stress_needs_fibres_and_beams_need_no_modes():
     robot = arm(NUMBERS)
-    with pytest.raises(InputError, match="stress in 'arm' is not known") as caught:
+    with pytest.raises(InputError, match="stress in 'arm' is unknown") as caught:
         parflex.simulate(robot, None, 0.01, outputs=["arm.stress@0"])
     assert "rectangle" in caught.value.hint
     bent = parflex.deflection(robot, about="undeformed")

@@ -91,7 +91,7 @@ def test_limits_that_leave_nothing_are_refused():
         parflex.excite(robot, 4.0, 3, workspace={"x": [5.0, 6.0]}, starts=1)
     with pytest.raises(parflex.InputError, match="is flexible"):
         parflex.excite(parflex.load("dualemps"))
-    with pytest.raises(parflex.InputError, match="cannot move each for itself"):
+    with pytest.raises(parflex.InputError, match="cannot move independently"):
         parflex.excite(parflex.load("planar-cable"))
     with pytest.raises(parflex.InputError, match="lowest and a highest place"):
         parflex.excite(robot, workspace={"x": [1, 0]})

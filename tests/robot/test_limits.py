@@ -66,7 +66,7 @@ def test_wrong_limits_are_refused(boom, ram, message):
 
 
 def test_limits_need_a_joint_with_an_axis():
-    with pytest.raises(ParflexError, match="limits need a joint with one axis, not a universal one"):
+    with pytest.raises(ParflexError, match="limits need a joint with one axis, not a universal joint"):
         load_robot("column-on-foot", settings={"frame.foot.velocity_limit": 1})
 
 

@@ -337,7 +337,8 @@ def test_a_controller_has_all_coordinates_and_a_memory_and_its_first_efforts_are
     run = parflex.simulate(robot, None, 0.05, controller=Watching(), without=["friction"])
     assert memories == [None, 1, 2, 3, 4] and times == pytest.approx([0.0, 0.01, 0.02, 0.03, 0.04])
     names = [f"{kind}.{name}" for kind in ("q", "qd") for name in robot.tree.position_names]
-    assert np.array_equal(np.array(seen), np.stack([run[name][:-1] for name in names], axis=1))
+    rows = np.stack([run[name][:-1] for name in names], axis=1)
+    assert np.abs(np.array(seen) - rows).max() < 1e-14  # rounding: two programs compute the rates of passive joints
     assert np.ptp(seen, axis=0).max() > 0.01  # it moves
     assert [run[f"effort.{name}"][0] for name in robot.actuated_names] == [0.5, -0.25]
     known = parflex.forward_dynamics(robot, None, None, {"left.1": 0.5, "right.1": -0.25}, without=["friction"])

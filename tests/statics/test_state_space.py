@@ -49,7 +49,7 @@ def test_the_response_is_that_of_the_matrices_and_differentiates_in_time():
         servo_damping=300.0,
     )
     hertz = np.array([0.5, 7.0, 33.0, 150.0])
-    with pytest.warns(parflex.ParflexWarning, match="held at both ends"):  # the peer has the same elements
+    with pytest.warns(parflex.ParflexWarning, match="both ends clamped"):  # the peer has the same elements
         result = system.response(hertz)
     for k, f in enumerate(hertz):
         s = 2j * np.pi * f

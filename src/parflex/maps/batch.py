@@ -239,7 +239,7 @@ class Batch:
 
     def prepare(self) -> None:
         """Make what threads share before they start."""
-        if not self.load_case.at_equilibrium:
+        if not self.load_case.at_equilibrium and not has_springs(self.robot.tree):  # springs differ from pose to pose
             _ = self.free
         if self.conditions is not None:
             self.conditions.prepare()
