@@ -283,7 +283,7 @@ def test_elements_that_cannot_be_are_refused(keys, tmp_path):
 def test_points_that_meet_on_the_way_are_named():
     tip = parflex.frames(load("sprung-five-bar"))["tip"].position
     robot = load_robot("sprung-five-bar", settings={"point.2.position": tip.tolist()})
-    with pytest.raises(parflex.ParflexError, match="coincide"):
+    with pytest.raises(parflex.ParflexError, match="meet"):
         parflex.inverse_dynamics(robot)
 
 
