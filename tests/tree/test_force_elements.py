@@ -409,6 +409,10 @@ def test_maps_are_about_the_equilibrium_and_count_modes_at_each_pose():
         found = parflex.many_frequencies(robot, ["drop"], [[-0.6], [-0.4], [-0.5]], modes=1)
     assert found.frequencies[[0, 2], 0] == pytest.approx(hung) and np.isnan(found.frequencies[1, 0])
     assert found.status.tolist() == [0, 2, 0] and "1 modes are requested" in found.reasons[1]
+    many = np.linspace(-0.7, -0.2, 300)  # enough for compiled steps
+    with pytest.warns(parflex.ParflexWarning, match="have springs under tension"):
+        taut = parflex.many_frequencies(robot, ["drop"], many[:, None], modes=1)
+    assert np.array_equal(taut.status == 0, many < -0.5) and taut.frequencies[0, 0] == pytest.approx(hung)
     with pytest.warns(parflex.ParflexWarning, match="2 of 5 poses"):
         grid = parflex.frequency_map(robot, [("drop", -0.7, -0.2, 5)], modes=1)
     assert grid.status.tolist() == [0, 0, 2, 2, 2] and not grid.reason

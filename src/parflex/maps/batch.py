@@ -167,7 +167,7 @@ class Batch:
             self.finder = ModeFinder(self.locked, modes, self.free, self.numbers)
             self.finder.placed = len(self.coordinates)
         except (NotCoveredError, ParflexError, np.linalg.LinAlgError) as error:  # or the program is too long
-            if isinstance(error, ParflexError) and error.key == "modes":
+            if isinstance(error, ParflexError) and error.key == "modes" and not has_springs(self.robot.tree):
                 raise
             self.finder_reason = str(error)
             return
