@@ -658,7 +658,7 @@ WORDS: dict[str, Word] = {
     ),
     "weights": Word(
         "Mapping[str, float]",
-        "Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.",
+        "Weights of the squared efforts by motor, for robots with more motors than degrees of freedom; default 1.",
         checks.table,
     ),
     "preload": Word(

@@ -37,7 +37,7 @@ def list_robots() -> Answer:
 
 @verb("model", "info 3-prrr --json")
 def info(robot: Divided, *, saving: bool = False) -> Answer:
-    """Counts and names: bodies, joints, coordinates, closures, freedoms, reduced beams."""
+    """Counts and names: bodies, joints, coordinates, closures, degrees of freedom, reduced beams."""
     from parflex.robot.frames import counts
     from parflex.robot.gearing import coupling_texts
 

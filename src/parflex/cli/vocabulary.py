@@ -571,7 +571,7 @@ OPTIONS: dict[str, Option] = {
     "study.out": Option("FILE.json", "File for the results of all cases; run the command again to resume.", None, OUT),
     "sweep.out": Option("FILE.npz|FILE.parquet", "Table; run the command again to resume.", None, OUT),
     "map.out": Option("FILE.npz", "File of the map; a CSV file is written beside it.", None, OUT),
-    "excite.out": Option("FILE.csv", "Table of the motors; the motion stands beside it in FILE.toml.", None, OUT),
+    "excite.out": Option("FILE.csv", "Table of the motors; the motion is written to FILE.toml.", None, OUT),
     "identify.out": Option("FILE.toml", "Write a robot file that extends the first.", None, OUT),
     "update.out": Option("FILE.toml", "Write a robot file that extends the first.", None, OUT),
     "import.out": Option("ROBOT.toml", "Robot file to write.", None, OUT),

@@ -268,7 +268,7 @@ def _with_gains(
     if regressor.spare:
         raise InputError(
             "gains of drives are not told apart where motors are spare", key="estimator", value="tls",
-            hint="use an actuation with as many motors as freedoms",
+            hint="use an actuation with as many motors as degrees of freedom",
         )  # fmt: skip
     fitted, factors, robust, white = total_least_squares(rows)
 
