@@ -170,3 +170,16 @@ def test_bad_input_is_refused(tmp_path, capsys):
     (tmp_path / "short.csv").write_text("a.carriage,b.carriage,c.carriage,platform.z\n0.3,0.3,0.3\n")
     error = refused(capsys, "calibrate", "linear-delta", str(tmp_path / "short.csv"), "--vary", SIX[5])
     assert "line 2 has 3 fields" in error["message"]
+
+
+def test_the_file_keeps_the_settings_with_which_the_robot_was_loaded(tmp_path):
+    settings = {"constants.distal": 0.41}
+    true = parflex.load("5r", settings=settings | {"constants.proximal": 0.301})
+    places = [(0.0, 0.4), (0.05, 0.4), (0.0, 0.45), (-0.05, 0.42)]
+    here = [parflex.configure(true, {"x": x, "y": y}) for x, y in places]
+    data = {name: [float(at.q[true.coordinates.index(name)]) for at in here] for name in true.motors}
+    data |= {f"tip.{axis}": [place[k] for place in places] for k, axis in enumerate("xy")}
+    found = parflex.calibrate(parflex.load("5r", settings=settings), data, ["constants.proximal"])
+    found.to_file(tmp_path / "mine.toml")
+    constants = parflex.load(tmp_path / "mine.toml").description.constants
+    assert constants["distal"] == 0.41 and constants["proximal"] == pytest.approx(0.301, rel=1e-10)

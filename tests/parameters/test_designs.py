@@ -323,7 +323,7 @@ def test_many_rows_with_other_lengths_answer_what_robots_loaded_so_answer(name, 
     check_rows(name, count, seed + 100, spread=0.08, at_once=-(-2500 // count))
 
 
-def test_files_of_designs_stand_in_their_working_mode_or_are_refused(tmp_path):
+def test_files_of_designs_have_their_working_mode_and_the_settings_of_the_robot(tmp_path):
     source, numbers = str(robot_file("designed-five-bar")), {"constants.near": 0.33, "constants.far": 0.4}
     folded = {"working_modes": {"default": {"start": {"left.rod": -2.8, "right.rod": 2.8}}}}
     for number, settings in enumerate(({}, folded)):
@@ -334,9 +334,11 @@ def test_files_of_designs_stand_in_their_working_mode_or_are_refused(tmp_path):
         assert again.home == pytest.approx(design.home, abs=1e-9)
         tip = parflex.frames(again, "home")["tip"][0]
         assert tip[1] > 0.4 if not number else tip[1] < 0.1  # above the elbows, or below
-    wider = parflex.load(source, settings={"constants.base": 0.2})  # of which the file says nothing
-    with pytest.raises(parflex.ParflexError, match=r"is another robot: its home is .* elsewhere"):
-        write_design(source, wider, redesigned(wider, numbers), numbers, tmp_path / "wider.toml", "changed")
+    wider = parflex.load(source, settings={"constants.base": 0.2})  # not in the first file, so the new one has it
+    design, file = redesigned(wider, numbers), tmp_path / "wider.toml"
+    write_design(source, wider, design, numbers, file, "changed")
+    again = parflex.load(file)
+    assert again.description.constants["base"] == 0.2 and again.home == pytest.approx(design.home, abs=1e-9)
 
 
 def test_designs_without_a_home_in_the_working_mode_are_refused():

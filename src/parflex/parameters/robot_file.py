@@ -22,7 +22,7 @@ from parflex.robot.load import load, with_settings
 from parflex.robot.pose_input import read_pose
 from parflex.robot.robot import Robot
 from parflex.robotfile.checks import JOINT_RULES
-from parflex.robotfile.read import NAMED_LISTS, apply_settings, catalogue_names
+from parflex.robotfile.read import NAMED_LISTS, apply_settings, catalogue_names, load_table
 
 Array = np.ndarray
 SAME_HOME = 1e-6  # of the length: a loaded file stands at home as its design
@@ -114,10 +114,10 @@ def write_design(
 def extending_file_text(
     source: str, robot: Robot, settings: Mapping[str, Any], target: Path, word: str = "optimised"
 ) -> str:
-    """The text of a robot file at `target` with other numbers than the robot of the source has."""
+    """The text of a robot file at `target` that extends the source by what it was loaded with and by settings."""
     assert robot.written is not None
-    below = robot.written.table
-    above = apply_settings(copy.deepcopy(below), settings, robot.file)
+    below = load_table(source)[0]
+    above = apply_settings(copy.deepcopy(robot.written.table), settings, robot.file)
     parent = source if source in catalogue_names() else os.path.relpath(Path(source).resolve(), target.resolve().parent)
     name = f"{robot.name}-{word}"
     lines = [f"format = {below.get('format', 1)}", f'name = "{name}"', f'extends = "{Path(parent).as_posix()}"', ""]
